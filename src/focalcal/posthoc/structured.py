@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LARGE, _LARGE_TOL = 5e9, 1e-3  # n K^2 from which products are float32's; a gradient that is 5e-7 nats from the optimum
 _WITH_P, _LARGE_WITH_P = 1000, 2e7  # rows from which p stands beside x, and n K^2 up to which it does
+_LARGEST_RATIO = 1e3  # of the size of x to that of p: without `mix` a row of x may be enormous
 _SHARES_SETTLED = 1e-3  # nats for a whole share
 
 
@@ -122,14 +123,16 @@ class StructuredScaling(Calibrator):
             own = softmax(plain / self.temperature_)[np.arange(len(labels)), labels]
             self.uniform_ = uniform_part(own, weights, logits.shape[1])
         classes = logits.shape[1]
-        inputs = self._inputs(plain, 1 / self.temperature_, self.uniform_, columns=2 * classes)
+        bent = classes > 2 and weights.sum() >= _WITH_P and len(labels) * classes**2 <= _LARGE_WITH_P
+        columns = 2 * classes if bent and self.strength == "auto" else classes
+        inputs = self._inputs(plain, 1 / self.temperature_, self.uniform_, columns=columns)
         with blas_threads(classes):
             if optimum.status is TemperatureStatus.SEPARABLE:
                 fit, scales = _temperature(classes, classes), np.ones(classes)
                 self.strengths_ = self.shares_ = np.zeros(0)
                 self._warn_of(f"{optimum.status}; fit on rows that the network was not trained on")
             else:
-                fit, scales = self._best(inputs, labels, weights)
+                fit, scales = self._best(inputs, labels, weights, classes)
         self.weight_ = (fit.part[:, :-1] + fit.scale * np.eye(*fit.part[:, :-1].shape)) * scales
         if not self.weight_[:, classes:].any():
             self.weight_ = self.weight_[:, :classes]
@@ -137,21 +140,22 @@ class StructuredScaling(Calibrator):
         self.n_iter_ = fit.iterations
 
     def _best(
-        self, inputs: Float[np.ndarray, "n m"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
+        self,
+        inputs: Float[np.ndarray, "n m"],
+        labels: Int[np.ndarray, " n"],
+        weights: Float[np.ndarray, " n"],
+        classes: int,
     ) -> tuple[AffineFit, Float[np.ndarray, " m"]]:
         """The fit, and what the columns of the inputs were multiplied by.
 
-        Such that temperature scaling of x is 1, if it exists, and p as large as x.
+        Such that temperature scaling of x is 1, if it exists, and p, where there is one, as large as x.
         """
-        classes = inputs.shape[1] // 2
         x, p = inputs[:, :classes], inputs[:, classes:]
         optimum, scale = unit_temperature(x, labels, weights)
-        size, tol = len(x) * classes**2, self.tol
-        with_p = self.strength == "auto" and classes > 2 and weights.sum() >= _WITH_P and size <= _LARGE_WITH_P
-        ratio = math.sqrt(float((x**2).sum() / max((p**2).sum(), 1e-300))) if with_p else 1.0
-        scales = np.repeat([scale, scale * ratio], classes) if with_p else np.full(classes, scale)
-        inputs = inputs[:, : len(scales)] * scales
-        if size > _LARGE:
+        scales, tol = np.full(inputs.shape[1], scale), self.tol
+        scales[classes:] *= min(math.sqrt(float((x**2).sum() / max((p**2).sum(), 1e-300))), _LARGEST_RATIO)
+        inputs = inputs * scales
+        if len(x) * classes**2 > _LARGE:
             inputs, tol = inputs.astype(np.float32), max(tol, _LARGE_TOL)
         start = _temperature(classes, len(scales), optimum.inverse_temperature / scale)
         self.status_ = "converged"
