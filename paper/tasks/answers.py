@@ -168,7 +168,7 @@ class TaskRecords:
         ]
         for family in ("4", "5"):
             decided = [answer for answer in self.family(family) if answer.adjusted < 0.05]
-            said = "; ".join(f"{answer.name}, {answer.difference:+.2f}" for answer in decided)
+            said = "; ".join(f"{answer.name}, {answer.difference:+.2f} ({answer.verdict})" for answer in decided)
             told.append(f"* Question {family}, beyond chance: {said or 'none'}")
         return "\n".join(told)
 
