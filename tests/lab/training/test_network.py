@@ -95,6 +95,8 @@ def test_what_a_network_starts_from_is_checked_before_any_data_are_read(tmp_path
     recipe = small_recipe(model="chexnet", model_options=(), initial_weights=str(path))
     with pytest.raises(FileNotFoundError, match=r"a file or folder of weights or a hub id, and .*does not exist"):
         check_start(recipe)
+    with pytest.raises(FileNotFoundError, match=r"initial_weights must lie in .*minilm-l6, which is not there"):
+        check_start(RECIPES["ag_news_minilm_lite"], tmp_path)
     torch.save({"other": torch.zeros(1)}, path)
     with pytest.raises(PublishedWeightsError, match="DenseNet121, except for its head"):
         check_start(recipe)

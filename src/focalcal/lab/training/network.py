@@ -103,7 +103,13 @@ def _check_inputs(recipe: Recipe, data: DataSet) -> None:
 
 def _initial_weights(name: str, data_dir: Path | None) -> str:
     place = Path(data_dir or os.environ.get(VARIABLE, "")) / name
-    return str(place) if place.exists() else name
+    if place.exists():
+        return str(place)
+    if "/" not in name and not Path(name).suffix and not Path(name).exists():  # neither a path nor a hub id
+        raise FileNotFoundError(
+            f"initial_weights must lie in {place}, which is not there; docs/guide/models.md says where they are from"
+        )
+    return name
 
 
 def _vectors_file(recipe: Recipe, data_dir: Path | None) -> Path:
