@@ -3,9 +3,11 @@
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Docstring, DocstringSection, Extension, Function, Object
 
 _EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)  # Markdown takes >>> for quotations
+_SEVERAL = re.compile(r"^    (\w+(?:, \w+)+): (.*(?:\n        .+)*)", re.MULTILINE)  # arguments that share a line
+_QUOTATION = re.compile(r"^(    \w+: )>", re.MULTILINE)  # of what begins with >=
 _LINE_BEFORE_FORMULA = re.compile(r"^(?!\w[\w ]*:$)(\S.*)\n(?=    \S)", re.MULTILINE)  # but for "Args:" and its like
 
 
@@ -15,5 +17,21 @@ class CodeBlocks(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Rewrite the docstring, if there is one."""
         if obj.docstring:
-            text = _LINE_BEFORE_FORMULA.sub(r"\1\n\n", obj.docstring.value)
+            text = _SEVERAL.sub(_one_each, obj.docstring.value).replace("(*b", r"(\*b")
+            text = _LINE_BEFORE_FORMULA.sub(r"\1\n\n", _QUOTATION.sub(r"\1\>", text))
             obj.docstring.value = _EXAMPLE.sub(lambda match: f"```pycon\n{match[0]}\n```", text)
+        elif isinstance(obj, Function) and obj.name == "__init__":
+            obj.docstring = _OfTheClass("", parent=obj)
+
+
+class _OfTheClass(Docstring):
+    """Takes no sections: griffe would list unpacked keywords once more, bare, below the class that describes them."""
+
+    @property
+    def parsed(self) -> list[DocstringSection]:  # type: ignore[override]
+        """None."""
+        return []
+
+
+def _one_each(entry: re.Match[str]) -> str:
+    return "\n".join(f"    {name}: {entry[2]}" for name in entry[1].split(", "))

@@ -33,7 +33,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding, and the numbers that it rests on.
+    """A finding, and the numbers that it rests on; `audit` makes it.
 
     Attributes:
         finding: "calibrated", "over-confident", "under-confident", "unevenly calibrated" or "too few rows".

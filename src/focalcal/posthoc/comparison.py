@@ -33,7 +33,7 @@ _RESAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class CalibratorCandidate:
-    """A calibrator, on rows it was not fitted on.
+    """A calibrator, on rows it was not fitted on, as `calibrate` compares them.
 
     Attributes:
         name: of the calibrator.
