@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ("theory", "stats", "losses", "losses.functional", "posthoc", "pages", "predictions", "auditing")
+PACKAGES = ("theory", "stats", "losses", "losses.functional", "posthoc", "pages", "predictions", "auditing", "metrics")
 
 
 def _explained():

@@ -74,9 +74,18 @@ def even_bin_index(values: Float[Array, " *n"], bins: int) -> Int[Array, " *n"]:
 
 @dataclass(frozen=True, eq=False)
 class BinSums:
-    """Per bin (the last dimension): how many, the sum of their confidences, how many right, each float64.
+    """Sums per bin (the last dimension), each float64, from which every binned error follows.
 
     `+` merges: the sums over a whole are the sums over its parts.
+
+    Attributes:
+        count: of the rows, (bins,).
+        confidence: their sum.
+        correct: how many are right.
+
+    >>> half = BinSums(np.array([2.0]), np.array([1.5]), np.array([1.0]))
+    >>> (half + half).correct
+    array([2.])
     """
 
     count: Float[Array, " bins"]

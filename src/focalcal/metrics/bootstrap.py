@@ -46,7 +46,19 @@ NULL_DRAWS = 200  # of labels: enough for a mean and one quantile
 
 @dataclass(frozen=True, repr=False)
 class Interval(Displayed):
-    """A metric and its confidence interval; for a calibration error also what chance alone would show."""
+    """A metric and its confidence interval; for a calibration error also what chance alone would show.
+
+    Attributes:
+        estimate: of the metric.
+        low: the lower end.
+        high: the upper one.
+        level: of the interval.
+        chance: what a calibrated model would show on as many rows, None of other metrics.
+
+    >>> from focalcal.metrics import error
+    >>> bootstrap(error, [[0.9, 0.1]] * 4, [0, 0, 0, 1]).estimate
+    0.25
+    """
 
     estimate: float
     low: float
@@ -83,13 +95,35 @@ def bootstrap(
 
     Several metrics at once, in a list or a mapping by name, share the resamples and give a dict. Options go through
     `functools.partial(top_k_accuracy, k=3)`. For `auroc` pass its scores and positives in place of probabilities and
-    labels; for the multilabel metrics there is `multilabel_bootstrap`. Any other function of (probs, labels) works
-    too, called once for each resample. `inputs` are those of `focalcal.predictions.read_inputs`.
+    labels; for the multilabel metrics there is `multilabel_bootstrap`. Any other function of (probs, labels) works too,
+    called once for each resample.
 
     Rows are taken for independent. Where they are not, `clusters` (one name per row) has whole clusters resampled, by
     default those of `Predictions`; the pixels of an image are a cluster by themselves. `method`: "adjusted", "basic"
     ([2 t - q_high, 2 t - q_low] for the quantiles q of the resamples) or "percentile" ([q_low, q_high]), the last for
     comparison.
+
+    Args:
+        metric: a function of this package, several in a list or a mapping by name, or any function of (probs, labels).
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        resamples: of the bootstrap.
+        level: of the intervals.
+        method: "adjusted", "basic" or "percentile".
+        clusters: (N,), names of rows that are not independent of each other.
+        seed: of the bootstrap.
+        n_bins: how many bins.
+        ignore_index: rows with this label are left out.
+        inputs: those of `focalcal.predictions.read_inputs`.
+
+    Returns:
+        Its estimate and interval, or a dict of several.
+
+    >>> from focalcal.metrics import error
+    >>> found = bootstrap(error, [[0.9, 0.1]] * 100, [0] * 80 + [1] * 20)
+    >>> found.estimate, found.low < 0.2 < found.high
+    (0.2, True)
     """
     check_request(resamples, level, method, seed)
     metrics = _by_name(metric)

@@ -22,10 +22,16 @@ _POINTS = 1000  # of the bands
 class CorpParts:
     """score = msc - dsc + unc of a mean Brier or log score.
 
-    msc     miscalibration: what the isotonic map of these very rows gains; >= 0, and above 0 by chance
-    dsc     discrimination: what that map gains on always saying the base rate
-    unc     uncertainty: the score of the base rate
-    chance  the mean msc of labels drawn from the probabilities, a calibrated model's
+    Attributes:
+        score: the mean, over rows.
+        msc: miscalibration: what the isotonic map of these very rows gains; >= 0, and above 0 by chance.
+        dsc: discrimination: what that map gains on always saying the base rate.
+        unc: uncertainty: the score of the base rate.
+        chance: the mean msc of labels drawn from the probabilities, a calibrated model's.
+
+    >>> parts = corp(confidence=[0.2, 0.2, 0.6, 0.6, 0.9, 0.9], correct=[0, 0, 1, 0, 1, 0]).brier
+    >>> round(parts.unc, 4), parts.msc >= 0
+    (0.2222, True)
     """
 
     score: float
@@ -39,11 +45,20 @@ class CorpParts:
 class Corp(Displayed):
     """An isotonic reliability curve: one entry per flat step in `lower`, `upper`, `count`, `confidence`, `accuracy`.
 
-    lower, upper  the least and the largest probability of the step
-    confidence    the mean probability of its rows, `accuracy` how often the event happened among them
-    points        probabilities at which the bands are known; `low` and `high` are where a calibrated model's curve
-                  lies at each of them with probability `level`
-    brier, nll    the decomposition of the mean of (p - y)^2, and of the mean of -log p or -log(1 - p), in nats
+    Attributes:
+        lower, upper: the least and the largest probability of the step.
+        count: the rows of each step.
+        confidence: the mean probability of its rows.
+        accuracy: how often the event happened among them.
+        points: probabilities at which the bands are known; `low` and `high` are where a calibrated model's curve lies
+            at each of them with probability `level`.
+        low: the lower end of the band.
+        high: the upper one.
+        brier, nll: the decomposition of the mean of (p - y)^2, and of the mean of -log p or -log(1 - p), in nats.
+        level: of the bands.
+
+    >>> corp(confidence=[0.2, 0.2, 0.6, 0.6, 0.9, 0.9], correct=[0, 0, 1, 0, 1, 0]).lower
+    array([0.2, 0.6])
     """
 
     lower: Array
@@ -109,8 +124,22 @@ def corp(
     are of consistency: rows are drawn with replacement, their outcomes from their probabilities, `resamples` times;
     of more than 1,000 distinct probabilities they know cells of equally many rows.
 
-    `msc` is fitted on the rows that it judges, so that it is no metric to compare models by: `focalcal.headroom` is
-    the same for maps fitted on other rows. `inputs` are those of `focalcal.predictions.read_inputs`.
+    `msc` is fitted on the rows that it judges, so that it is no metric to compare models by: `focalcal.headroom` is the
+    same for maps fitted on other rows.
+
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        class_index: the class whose probability is looked at, None for the confidence.
+        level: of the intervals.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+        ignore_index: rows with this label are left out.
+        inputs: those of `focalcal.predictions.read_inputs`.
+
+    Returns:
+        The curve, its bands, and the decompositions of both scores.
 
     >>> found = corp(confidence=[0.2, 0.2, 0.6, 0.6, 0.9, 0.9], correct=[0, 0, 1, 0, 1, 0])
     >>> found.accuracy.tolist(), found.upper.tolist()

@@ -28,13 +28,19 @@ _NAMES = ("tn", "fp", "fn", "tp")
 class DecisionCost(Displayed):
     """What decisions cost per 1,000 rows, with intervals.
 
-    per_1000        of the decision with the least expected cost under the probabilities: of two classes, p >= threshold
-    threshold       that which the costs ask for if p can be trusted; None of more classes
-    constant        of the best decision that is the same for all rows; `constant_decision` is its column
-    best_threshold  that with the least cost on these very rows, and `best_per_1000` its cost: what a calibrator could
-                    gain, a little too good because the threshold was chosen on the rows that judge it
-    flagged         the share of rows with p >= threshold; None of more classes
-    row_costs, robust   what each row costs, and how sums over the rows are known: `compare_costs` pairs them
+    Attributes:
+        per_1000: of the decision with the least expected cost under the probabilities: of two classes, p >= threshold.
+        threshold: that which the costs ask for if p can be trusted; None of more classes.
+        constant: of the best decision that is the same for all rows.
+        constant_decision: its column.
+        best_threshold: that with the least cost on these very rows.
+        best_per_1000: its cost, what a calibrator could gain, a little too good because it was chosen on these rows.
+        flagged: the share of rows with p >= threshold; None of more classes.
+        row_costs, robust: what each row costs, and how sums over the rows are known: `compare_costs` pairs them.
+
+    >>> found = decision_cost([0.02, 0.04, 0.3, 0.9], [0, 1, 0, 1], cost={"fp": 1, "fn": 20})
+    >>> found.per_1000.estimate, found.constant_decision
+    (5250.0, 1)
     """
 
     per_1000: Interval
@@ -80,10 +86,22 @@ def decision_cost(
 ) -> DecisionCost:
     """The cost per 1,000 rows of the decisions that probabilities suggest.
 
-    cost      {"fp": 1, "fn": 20} of one event, with "tp" and "tn" where being right costs something; or a matrix
-              (K, K), cost[k, d] of deciding d where the label is k
-    Other arguments are those of `event_calibration`. Each row gets the decision d with the least sum_k p_k cost[k, d];
-    of an event that is to act where p >= (fp - tn) / (fp - tn + fn - tp). Elkan (2001).
+    Each row gets the decision d with the least sum_k p_k cost[k, d]; of an event that is to act where p >= (fp - tn) /
+    (fp - tn + fn - tp). Elkan (2001).
+
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        cost: {"fp": 1, "fn": 20} of one event, with "tp" and "tn" where being right costs something; or a matrix (K,
+            K), cost[k, d] of deciding d where the label is k.
+        logits: in place of probs.
+        clusters: (N,), names of rows that are not independent of each other.
+        level: of the intervals.
+        ignore_index: rows with this label are left out.
+        inputs: those of `event_calibration`.
+
+    Returns:
+        The costs with their intervals, and the thresholds.
 
     >>> found = decision_cost([0.02, 0.04, 0.3, 0.9], [0, 1, 0, 1], cost={"fp": 1, "fn": 20})
     >>> round(found.threshold, 4), found.per_1000.estimate, found.best_threshold
@@ -129,7 +147,20 @@ def decision_cost(
 
 
 def compare_costs(before: DecisionCost, after: DecisionCost) -> Interval:
-    """After minus before per 1,000 rows, paired by row: below 0 it saves. The rows must be the same, in one order."""
+    """After minus before per 1,000 rows, paired by row: below 0 it saves. The rows must be the same, in one order.
+
+    Args:
+        before: of `decision_cost`.
+        after: likewise.
+
+    Returns:
+        The difference with its interval.
+
+    >>> before = decision_cost([0.02, 0.04, 0.3, 0.9], [0, 1, 0, 1], cost={"fp": 1, "fn": 20})
+    >>> after = decision_cost([0.02, 0.3, 0.1, 0.9], [0, 1, 0, 1], cost={"fp": 1, "fn": 20})
+    >>> compare_costs(before, after).estimate
+    -5000.0
+    """
     for name, given in (("before", before), ("after", after)):
         if not isinstance(given, DecisionCost):
             raise TypeError(f"{name} must be a DecisionCost, got {shown(given)}; pass what decision_cost returns")

@@ -32,7 +32,15 @@ CURVE = ("ici", "e50", "e90", "emax")
 
 @dataclass(frozen=True)
 class Spiegelhalter:
-    """z = sum (y - p)(1 - 2 p) / sqrt(sum (1 - 2 p)^2 p (1 - p)), normal for a calibrated model, and its p value."""
+    """z = sum (y - p)(1 - 2 p) / sqrt(sum (1 - 2 p)^2 p (1 - p)), normal for a calibrated model, and its p value.
+
+    Attributes:
+        z: the statistic.
+        p: of the two-sided test.
+
+    >>> round(event_calibration([0.1, 0.2, 0.2, 0.3, 0.6, 0.8], [0, 0, 1, 1, 0, 1]).spiegelhalter.p, 2)
+    0.28
+    """
 
     z: float
     p: float
@@ -42,19 +50,26 @@ class Spiegelhalter:
 class EventCalibration(Displayed):
     """How well the probability p of one event agrees with what happened, y; intervals at `level`.
 
-    event                the name of the class, if labels were names
-    rows, events         how many rows count, and in how many of them the event happened, whatever they weigh
-    clusters             how many clusters the rows come in; None if each row is taken for independent
-    predicted_rate, observed_rate, oe   mean p, mean y, and y by p: above 1 events are under-predicted
-    slope, intercept     of logit P(y = 1) = intercept + slope logit p; 1 and 0 are calibrated
-    citl                 calibration in the large: the intercept with the slope fixed at 1
-    ici, e50, e90, emax  mean, median, 90 % quantile and maximum over rows of |p - c(p)|, c the flexible curve
-    spiegelhalter        the test of calibration by Spiegelhalter (1986)
-    brier, nll           mean (p - y)^2, half of the two-class score, and mean -log p or -log(1 - p); their
-                         decompositions are `corp.brier` and `corp.nll`
-    auroc                the chance that a row with the event has the higher p
-    curve, corp          the flexible curve with its pointwise interval, and the isotonic one
-    notes                what is undefined, and why; what was bounded
+    Attributes:
+        event: the name of the class, if labels were names.
+        rows, events: how many rows count, and in how many of them the event happened, whatever they weigh.
+        clusters: how many clusters the rows come in; None if each row is taken for independent.
+        weighted: whether rows have weights.
+        level: of the intervals.
+        predicted_rate, observed_rate, oe: mean p, mean y, and y by p: above 1 events are under-predicted.
+        slope, intercept: of logit P(y = 1) = intercept + slope logit p; 1 and 0 are calibrated.
+        citl: calibration in the large: the intercept with the slope fixed at 1.
+        ici, e50, e90, emax: mean, median, 90 % quantile and maximum over rows of |p - c(p)|, c the flexible curve.
+        brier, nll: mean (p - y)^2, half of the two-class score, and mean -log p or -log(1 - p); their decompositions
+            are `corp.brier` and `corp.nll`.
+        auroc: the chance that a row with the event has the higher p.
+        spiegelhalter: the test of calibration by Spiegelhalter (1986).
+        curve, corp: the flexible curve with its pointwise interval, and the isotonic one.
+        notes: what is undefined, and why; what was bounded.
+
+    >>> found = event_calibration([0.1, 0.2, 0.2, 0.3, 0.6, 0.8], [0, 0, 1, 1, 0, 1])
+    >>> found.events, round(found.predicted_rate.estimate, 3)
+    (3, 0.367)
     """
 
     event: Any
@@ -131,6 +146,20 @@ def event_calibration(
     Rates, O/E, Brier score and AUROC have Wilson's interval at the effective number of rows, slope and intercepts the
     sandwich's, with quantiles of t; ICI, E50, E90 and Emax come from `resamples` of the bootstrap and say what chance
     alone gives. `python benchmarks/interval_coverage.py --event` measures how often the truth is inside.
+
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        clusters: (N,), names of rows that are not independent of each other.
+        level: of the intervals.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+        ignore_index: rows with this label are left out.
+        inputs: those of `focalcal.predictions.read_inputs`.
+
+    Returns:
+        Every figure of the event, with its interval.
 
     >>> found = event_calibration([0.1, 0.2, 0.2, 0.3, 0.6, 0.8], [0, 0, 1, 1, 0, 1])
     >>> round(found.oe.estimate, 2), round(found.slope.estimate, 2)

@@ -26,9 +26,17 @@ _POINTS = 101
 class EventCurve:
     """The curve at `points`, and its pointwise interval.
 
-    points    probabilities at which it is known, from the least to the largest of the rows, dense at both ends
-    observed  the share of events there, by the curve; `low` and `high` are its pointwise interval
-    knots     of the spline, on the log odds
+    Attributes:
+        points: probabilities at which it is known, from the least to the largest of the rows, dense at both ends.
+        observed: the share of events there, by the curve.
+        low, high: its pointwise interval.
+        knots: of the spline, on the log odds.
+
+    >>> from focalcal.metrics import event_calibration
+    >>> p = np.linspace(0.05, 0.95, 400)
+    >>> curve = event_calibration(p, (np.arange(400) * 0.618 % 1 < p).astype(int)).curve
+    >>> bool(np.abs(curve.observed - curve.points).max() < 0.1)
+    True
     """
 
     points: Array

@@ -15,7 +15,7 @@ from focalcal.metrics.scan import check_bins
 
 
 def graded_scores(confidence: Any, grade: Any, *, clip: float | None = 0.005, n_bins: int = 15) -> dict[str, float]:
-    """Scores of confidences (n,) in [0, 1] and grades (n,) in [0, 1], of which 1 is right.
+    """Scores of confidences whose answers have grades.
 
     An answer of grade g counts g as right and 1 - g as wrong; of answers that are right or wrong these are the metrics
     of `confidence` and `correct`.
@@ -26,6 +26,15 @@ def graded_scores(confidence: Any, grade: Any, *, clip: float | None = 0.005, n_
                              None: a model that says 100 % and is wrong has an infinite one
         auroc                the chance that a right answer is more confident than a wrong one; 1/2 without one of them
         augrc                area under the generalised risk-coverage curve
+
+    Args:
+        confidence: (n,), in [0, 1].
+        grade: (n,), in [0, 1], of which 1 is right.
+        clip: how far c is kept from 0 and 1 in the NLL.
+        n_bins: how many bins.
+
+    Returns:
+        The scores by name.
 
     >>> scores = graded_scores([0.9, 0.6, 0.8], [1.0, 0.0, 0.5])
     >>> round(scores["brier"], 4), round(scores["confidence_gap"], 4)

@@ -23,6 +23,23 @@ class Metric:
     `ignore_index` are left out. `sample_weight` (N,) is how many rows of the population each row stands for: the metric
     is that of the rows repeated so often, only ratios matter, and rows of weight 0 are left out; weights of
     `Predictions` are used unless others are given.
+
+    Attributes:
+        name: of the function.
+        title: as papers write it.
+        source: what of the rows it needs.
+        description: of the formula itself.
+        unit: "share", which is shown in percent, "nats" or "score".
+        limits: the least and the largest value.
+        better: "lower", "higher", or None.
+        by_chance: a calibration error: labels drawn from the probabilities show what chance alone gives.
+        proportion: each row counts 0 or 1, so that the interval is Wilson's.
+        in_summary: whether `summary` has it.
+        adapter: the name of its torchmetrics class.
+
+    >>> from focalcal.metrics import ece
+    >>> isinstance(ece, Metric), ece.title, round(ece([[0.9, 0.1], [0.9, 0.1]], [0, 1]), 4)
+    (True, 'ECE', 0.4)
     """
 
     name: str

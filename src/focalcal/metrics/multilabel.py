@@ -29,7 +29,21 @@ if TYPE_CHECKING:
 def multilabel_murphy(
     probs: Any, labels: Any = None, *, n_bins: int = 15, ignore_index: int | None = None
 ) -> list[Murphy]:
-    """The Murphy decomposition of each label's Brier score."""
+    """The Murphy decomposition of each label's Brier score.
+
+    Args:
+        probs: (N, L), of yes, or multi-label `Predictions`.
+        labels: (N, L), 0 or 1.
+        n_bins: how many bins.
+        ignore_index: rows with this label are left out.
+
+    Returns:
+        One decomposition per label.
+
+    >>> rows = [[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]
+    >>> [round(each.brier, 3) for each in multilabel_murphy(*rows)]
+    [0.225, 0.125]
+    """
     n_bins = check_bins(n_bins)
     columns = multilabel_columns(probs, labels, ignore_index)
     return [murphy_of(sums_of(p, y, n_bins), float(binary_brier(p, y).mean())) for p, y in columns]
@@ -38,7 +52,22 @@ def multilabel_murphy(
 def multilabel_reliability(
     probs: Any, labels: Any = None, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
 ) -> list[Reliability]:
-    """p against how often the label is 1, for each label."""
+    """p against how often the label is 1, for each label.
+
+    Args:
+        probs: (N, L), of yes, or multi-label `Predictions`.
+        labels: (N, L), 0 or 1.
+        n_bins: how many bins.
+        level: of the intervals.
+        ignore_index: rows with this label are left out.
+
+    Returns:
+        One per label.
+
+    >>> rows = [[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]
+    >>> [int(each.count.sum()) for each in multilabel_reliability(*rows)]
+    [4, 4]
+    """
     n_bins = check_bins(n_bins)
     check_level(level)
     columns = multilabel_columns(probs, labels, ignore_index)
@@ -50,6 +79,16 @@ class MultilabelSummary(Displayed):
     """`values`: the metrics of `summary` that sigmoid outputs have, as arrays of one value per label.
 
     Each is an attribute too (`found.ece`); `mean` has their means over the labels.
+
+    Attributes:
+        rows: how many.
+        positives: (L,), rows with each label.
+        values: by metric, (L,).
+        reliability: the bins of each label.
+
+    >>> rows = [[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]
+    >>> multilabel_summary(*rows).positives
+    array([2, 2])
     """
 
     rows: Array
@@ -88,7 +127,22 @@ class MultilabelSummary(Displayed):
 def multilabel_summary(
     probs: Any, labels: Any = None, *, n_bins: int = 15, level: float = 0.95, ignore_index: int | None = None
 ) -> MultilabelSummary:
-    """`summary`, label by label."""
+    """`summary`, label by label.
+
+    Args:
+        probs: (N, L), of yes, or multi-label `Predictions`.
+        labels: (N, L), 0 or 1.
+        n_bins: how many bins.
+        level: of the intervals.
+        ignore_index: rows with this label are left out.
+
+    Returns:
+        Metrics as arrays of one value per label.
+
+    >>> rows = [[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]
+    >>> multilabel_summary(*rows).error
+    array([0.25, 0.25])
+    """
     n_bins = check_bins(n_bins)
     check_level(level)
     columns = multilabel_columns(probs, labels, ignore_index)
@@ -122,6 +176,26 @@ def multilabel_bootstrap(
 
     Rows are resampled, all labels of a row together. Otherwise as `bootstrap`, for
     `multilabel_bootstrap(multilabel_ece, probs, labels)`.
+
+    Args:
+        metric: a multilabel one.
+        probs: (N, L), of yes, or multi-label `Predictions`.
+        labels: (N, L), 0 or 1.
+        average: "mean" over the labels, or None for each.
+        resamples: of the bootstrap.
+        level: of the intervals.
+        method: as of `bootstrap`.
+        seed: of the bootstrap.
+        n_bins: how many bins.
+        ignore_index: rows with this label are left out.
+
+    Returns:
+        One interval, or a list of them.
+
+    >>> from focalcal.metrics import multilabel_error
+    >>> rows = [[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]
+    >>> multilabel_bootstrap(multilabel_error, *rows).estimate
+    0.25
     """
     check_request(resamples, level, method, seed)
     one_of("average", average, ("mean", None))

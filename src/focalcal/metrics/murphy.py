@@ -22,6 +22,23 @@ class Murphy(Displayed):
     calibration is what a map of the score alone could gain; refinement is what it could not. within_bins is what
     binning hides: the spread of the scores inside a bin, less twice its covariance with the outcomes. It vanishes
     when all scores in a bin are equal.
+
+    Attributes:
+        brier: the score.
+        calibration: what a map of the score alone could gain.
+        refinement: what it could not.
+        resolution: what the bins tell apart.
+        uncertainty: the score of the base rate.
+        within_bins: what binning hides.
+
+    >>> murphy([[0.75, 0.25]] * 4, [0, 0, 1, 1])
+    Murphy
+      brier        0.3125
+      calibration  0.0625
+      refinement   0.2500
+      resolution   0.0000
+      uncertainty  0.2500
+      within bins  0.0000
     """
 
     brier: float
@@ -45,11 +62,26 @@ def murphy(
     """The Murphy decomposition of the Brier score over bins.
 
     of = "confidence": the score is the confidence and the outcome whether the prediction is right, the score whose
-    calibration the paper bounds. of = "classes": every class's probability against whether it is the label, summed
-    over the classes, so that `brier` is the multiclass Brier score. `inputs` are those of
-    `focalcal.predictions.read_inputs`.
+    calibration the paper bounds. of = "classes": every class's probability against whether it is the label, summed over
+    the classes, so that `brier` is the multiclass Brier score.
 
     Murphy (1973); the within-bin terms from Stephenson, Coelho & Jolliffe (2008).
+
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        n_bins: how many bins.
+        of: "confidence" or "classes".
+        ignore_index: rows with this label are left out.
+        inputs: those of `focalcal.predictions.read_inputs`.
+
+    Returns:
+        The score and its parts.
+
+    >>> parts = murphy([[0.75, 0.25]] * 4, [0, 0, 1, 1])
+    >>> parts.brier, parts.calibration, parts.refinement
+    (0.3125, 0.0625, 0.25)
     """
     one_of("of", of, ("confidence", "classes"))
     classwise = of == "classes"

@@ -22,10 +22,18 @@ THRESHOLDS = tuple(np.arange(1, 100) / 100)
 class DecisionCurve(Displayed):
     """Net benefit at each threshold, (thresholds,), with intervals at `level`, pointwise.
 
-    net_benefit                   of acting where p >= threshold, `low` and `high` its interval
-    treat_all                     of acting on every row; acting on none has 0
-    gain, gain_low, gain_high     net benefit minus that of the better of the two, with the interval of the difference
-    flagged                       the share of rows with p >= threshold
+    Attributes:
+        thresholds: t, ascending.
+        net_benefit: of acting where p >= threshold.
+        low, high: its interval.
+        treat_all: of acting on every row; acting on none has 0.
+        gain, gain_low, gain_high: net benefit minus that of the better of the two, with the interval of the difference.
+        flagged: the share of rows with p >= threshold.
+        prevalence: the share of events.
+        level: of the intervals.
+
+    >>> net_benefit([0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1], thresholds=[0.2, 0.5]).gain
+    array([0.0625, 0.5   ])
     """
 
     thresholds: Array
@@ -73,6 +81,19 @@ def net_benefit(
     `positive`, `sample_weight` and `clusters` are those of `event_calibration`. Intervals put Wilson's of the shares of
     true and false positives together (`Robust.mean`).
 
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        thresholds: in (0, 1), ascending.
+        clusters: (N,), names of rows that are not independent of each other.
+        level: of the intervals.
+        ignore_index: rows with this label are left out.
+        inputs: those of `event_calibration`.
+
+    Returns:
+        The curve with its intervals, and that of acting on every row.
+
     >>> curve = net_benefit([0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1], thresholds=[0.2, 0.5])
     >>> curve.net_benefit.tolist(), curve.treat_all.tolist()
     ([0.4375, 0.5], [0.375, 0.0])
@@ -110,8 +131,15 @@ def _at(p: Array, y: Array, threshold: float, robust: Robust) -> tuple[float, ..
 class Flagged(Displayed):
     """What p >= threshold flags: each a share of rows, with its interval.
 
-    flagged    of all rows; `precision` of the flagged ones that are events (nan if there are none)
-    recall     of events that are flagged; `specificity` of the others that are not (nan if there are none)
+    Attributes:
+        threshold: t.
+        flagged: of all rows.
+        precision: of the flagged ones that are events (nan if there are none).
+        recall: of events that are flagged.
+        specificity: of the others that are not (nan if there are none).
+
+    >>> flagged_at([0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1], threshold=0.5).recall.estimate
+    1.0
     """
 
     threshold: float
@@ -135,6 +163,19 @@ def flagged_at(
     """Flagged share, precision, recall and specificity of p >= `threshold`, with Wilson's intervals.
 
     Scores, labels, `positive`, `sample_weight` and `clusters` are those of `event_calibration`.
+
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        threshold: in (0, 1).
+        logits: in place of probs.
+        clusters: (N,), names of rows that are not independent of each other.
+        level: of the intervals.
+        ignore_index: rows with this label are left out.
+        inputs: those of `event_calibration`.
+
+    Returns:
+        The four shares.
 
     >>> flagged_at([0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1], threshold=0.3).precision.estimate
     0.6666666666666666

@@ -194,9 +194,20 @@ def auroc(
 ) -> float:
     """The chance that a random positive scores above a random negative, ties counting a half (midranks).
 
-    `scores` (n,) of any scale, higher for positives; `positives` (n,) bool or 0/1. For shift detection: the maximum
-    softmax probability as score, in-distribution rows as positives. `confidence` and `correct` may take their place.
-    `sample_weight` (n,) is how much each row counts.
+    For shift detection: the maximum softmax probability as score, in-distribution rows as positives.
+
+    Args:
+        scores: (n,), of any scale, higher for positives.
+        positives: (n,), bool or 0/1.
+        confidence: (n,), in place of scores.
+        correct: (n,), in place of positives.
+        sample_weight: (n,), how much each row counts.
+
+    Returns:
+        In [0, 1], 0.5 for scores that say nothing.
+
+    >>> auroc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    0.75
     """
     if confidence is not None or correct is not None:
         if scores is not None or positives is not None:

@@ -23,7 +23,17 @@ from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 class Reliability(Displayed):
     """One entry for each bin (lower, upper]: (bins,) float64 arrays; NaN where a bin is empty.
 
-    `low` and `high` are the Wilson interval of the accuracy at `level`; an empty bin's is [0, 1].
+    Attributes:
+        lower: the bins' lower edges, exclusive.
+        upper: their upper ones.
+        count: rows in each.
+        confidence: their mean.
+        accuracy: the share of right ones.
+        low, high: its Wilson interval; [0, 1] of an empty bin.
+        level: of the interval.
+
+    >>> reliability([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4]], [0, 1, 0], n_bins=2).count
+    array([0., 3.])
     """
 
     lower: Array
@@ -105,8 +115,23 @@ def reliability(
 ) -> Reliability:
     """Confidence against accuracy, bin by bin; with `class_index`, p_k of that class against how often it is right.
 
-    `binning` is "equal_width" (edges k / n_bins) or "equal_mass" (the edges of `adaptive_ece`). `inputs` are those of
-    `focalcal.predictions.read_inputs`.
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        n_bins: how many bins.
+        binning: "equal_width" (edges k / n_bins) or "equal_mass" (the edges of `adaptive_ece`).
+        class_index: the class whose probability is looked at, None for the confidence.
+        level: of the intervals.
+        ignore_index: rows with this label are left out.
+        inputs: those of `focalcal.predictions.read_inputs`.
+
+    Returns:
+        The bins.
+
+    >>> bins = reliability([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4]], [0, 1, 0], n_bins=2)
+    >>> bins.count, bins.confidence.round(2), bins.accuracy.round(2)
+    (array([0., 3.]), array([nan, 0.8]), array([ nan, 0.67]))
     """
     n_bins = check_bins(n_bins)
     check_level(level)

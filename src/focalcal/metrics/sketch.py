@@ -38,6 +38,20 @@ class CalibrationSketch(Displayed):
     Make one for each batch with `CalibrationSketch.of(probs, labels)` and add them. `empty(n_classes)` is the zero.
     Every metric that can be had from it is a method: `sketch.ece()`. Of `confidence` and `correct` alone there are no
     classes, and NLL and Brier score are those of one sigmoid output, as `multilabel_nll` and `multilabel_brier` are.
+
+    Attributes:
+        rows: how many.
+        wrong: how many are predicted wrongly.
+        brier_sum: of the rows' Brier scores.
+        nll_sum: of their negative log-likelihoods.
+        bins: of the confidence.
+        classes: of each class's probability, (K, bins).
+        moments: (5, cells), over cells of confidence.
+
+    >>> batches = [([[0.9, 0.1], [0.8, 0.2]], [0, 1]), ([[0.6, 0.4]], [0])]
+    >>> first, second = (CalibrationSketch.of(*batch) for batch in batches)
+    >>> (first + second).rows, round((first + second).error(), 4)
+    (3, 0.3333)
     """
 
     rows: int

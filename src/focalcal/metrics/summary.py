@@ -22,7 +22,16 @@ SUMMARY = {name: metric for name, metric in METRICS.items() if metric.in_summary
 class Summary(Displayed):
     """`values`: each metric as the function of its name gives it, and an attribute too (`found.ece`).
 
-    `n_classes` is None where only confidences were given; `classes` are the names of the classes if labels were names.
+    Attributes:
+        rows: how many.
+        n_classes: K, None where only confidences were given.
+        values: each metric by name.
+        reliability: the bins.
+        classes: the names of the classes if labels were names.
+
+    >>> found = summary([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]], [0, 1, 0])
+    >>> found.rows, found.n_classes, round(found.brier, 4)
+    (3, 2, 0.54)
     """
 
     rows: int
@@ -96,8 +105,23 @@ def summary(
 ) -> Summary:
     """Error, NLL, Brier score, calibration errors and reliability bins of probabilities, or of `logits`, and labels.
 
-    `level` is that of the reliability bins' intervals. `inputs` are those of `focalcal.predictions.read_inputs`; of
-    `confidence` and `correct` alone there are those metrics that need no more.
+    Of `confidence` and `correct` alone there are those metrics that need no more.
+
+    Args:
+        probs: (N, K), or in any other form of `focalcal.predictions.read_inputs`, `Predictions` among them.
+        labels: (N,), class indices or names.
+        logits: in place of probs.
+        n_bins: how many bins.
+        level: of the reliability bins' intervals.
+        ignore_index: rows with this label are left out.
+        inputs: those of `focalcal.predictions.read_inputs`.
+
+    Returns:
+        The metrics by name, and the bins.
+
+    >>> found = summary([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]], [0, 1, 0])
+    >>> round(found.ece, 4), round(found.error, 4)
+    (0.4333, 0.3333)
     """
     check_level(level)
     n_bins = check_bins(n_bins)

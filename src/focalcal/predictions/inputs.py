@@ -35,11 +35,17 @@ class InputOptions(TypedDict, total=False):
     """The keywords of `read_inputs` besides scores, labels and `ignore_index`."""
 
     confidence: Any
+    """(N,), how sure each prediction is, in place of scores."""
     correct: Any
+    """(N,), whether it is right, in place of labels."""
     classes: Sequence[Any] | None
+    """The names of the columns, in order, if labels are names."""
     positive: Any
+    """Of one column of scores, the class that it is of."""
     normalize: bool
+    """True divides rows of probabilities by their sums."""
     sample_weight: Any
+    """(N,), how often each row counts."""
 
 
 class Inputs(NamedTuple):
