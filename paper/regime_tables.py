@@ -57,8 +57,9 @@ class RegimeTables:
         return cls(Regime.read(name), list(Trials.read(f"regimes-{name}").rows))
 
     def _cells(self, name: str, rule: str) -> dict[int, Row]:
-        """By seed; where the rule kept cross-entropy, its row."""
-        rate = chosen_rates(self.rows, name).get(rule)
+        """By seed; where the rule kept cross-entropy, its row. None before every learning rate was tried."""
+        tried = {row["lr"] for row in self.rows if row["objective"] == name}
+        rate = chosen_rates(self.rows, name).get(rule) if tried >= set(self.regime.rates) else None
         cells = {
             row["seed"]: row
             for row in self.rows
@@ -80,16 +81,13 @@ class RegimeTables:
         machines = sorted({f"{row['instructions']}, {row['precision']}, torch {row['torch']}" for row in trained})
         kept = sum(row["lam"] == math.inf for row in self.cells[BASELINE].values())
         missing = [name for name in OBJECTIVES if not self.cells[name]]
-        tried = {name: {row["lr"] for row in self.rows if row["objective"] == name} for name in OBJECTIVES}
-        few = [name for name, rates in tried.items() if 0 < len(rates) < len(self.regime.rates)]
         told = [
             f"{len(trained)} run{'s' * (len(trained) > 1)}, {counts} of each objective of the {self.regime.seeds} that "
             f"are planned, {hours:.1f} hours of one thread of a shared processor, waiting included "
             f"({'; '.join(machines)}).",
-            f"Not every learning rate was tried yet of {', '.join(few)}." if few else "",
             f"The rule kept cross-entropy for {kept} of {len(self.cells[BASELINE])} seeds." if kept else "",
             f"{failed} runs failed." if failed else "",
-            f"Not trained yet: {', '.join(missing)}." if missing else "",
+            f"Not trained yet, or not at every learning rate: {', '.join(missing)}." if missing else "",
         ]
         return " ".join(part for part in told if part)
 
