@@ -106,6 +106,7 @@ def test_arrays_texts_and_images(tmp_path):
         ({"path": "mine.csv", "label": "y", "drop": "number,colour,part,patient,name"}, "a column besides the label"),
         ({"path": "mine.csv", "label": "y"}, "got 'name' with 144 values in 144 training rows"),
         ({"path": "mine.csv", "label": "y", "test": 1.0}, "must be shares of the rows"),
+        ({"path": "mine.csv", "label": "y", "group": "y"}, "groups for each of train, val and test, got a share of"),
     ],
 )
 def test_bad_files_are_refused(table, options, message):
@@ -132,6 +133,12 @@ def test_columns_of_one_name_are_refused(tmp_path):
     (tmp_path / "twice.csv").write_text("a,a,label\n1,2,x\n3,4,y\n")
     with pytest.raises(ValueError, match="'a' twice"):
         load_data("csv", tmp_path, path="twice.csv")
+
+
+def test_an_empty_text_is_no_class(tmp_path):
+    (tmp_path / "blank.csv").write_text("a,label\n1,x\n3,\n4,y\n")
+    with pytest.raises(ValueError, match="a label in every row, got none in row 1"):
+        load_data("csv", tmp_path, path="blank.csv")
 
 
 def test_runs_of_own_files_know_what_is_in_them_and_estimators_are_runs_too(table):

@@ -225,7 +225,8 @@ def _rows(file: Path, inputs: NDArray[Any], labels: NDArray[np.int64], about: di
 def _classes(file: Path, name: str, values: Any) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The classes in their order, that of numbers or of the alphabet, and the class of each row."""
     values = np.asarray(values)
-    missing = np.array([value is None or value != value for value in values.tolist()], bool)
+    given = values.tolist()
+    missing = np.array([value is None or value != value or not str(value).strip() for value in given], bool)
     if missing.any():
         rule, remedy = f"{name!r} must have a label in every row", "leave such rows out"
         raise problem(file, rule, f"none in row {int(missing.argmax())}", remedy)
@@ -243,7 +244,7 @@ def _divided(
 ) -> dict[str, Examples]:
     """Train, val and test: as `parts` says, and shares of what it does not say."""
     if parts is None:
-        rest, tested = _held_out(rows, test, seed)
+        rest, tested = _held_out(file, rows, test, seed)
     else:
         said = np.array([str(part) for part in parts])
         if len(strangers := np.setdiff1d(said, SPLITS)):
@@ -251,18 +252,23 @@ def _divided(
         tested, rest = rows.take(said == "test"), rows.take(said == "train")
         if (said == "val").any():
             return {"train": rest, "val": rows.take(said == "val"), "test": tested}
-    train, val = _held_out(rest, validation / (1 - test) if parts is None else validation, seed + 1)
+    train, val = _held_out(file, rest, validation / (1 - test) if parts is None else validation, seed + 1)
     return {"train": train, "val": val, "test": tested}
 
 
-def _held_out(rows: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
+def _held_out(file: Path, rows: Examples, share: float, seed: int) -> tuple[Examples, Examples]:
     """Every class alike where each has two rows and there is room for all; groups whole."""
     if not 0 <= share < 1:
         raise ValueError(f"validation and test must be shares of the rows that leave some to train on, got {share:g}")
     if not share:
         return rows, rows.none()
     if rows.groups is not None:
-        return by_group(rows, share, seed=seed)
+        rest, held_out = by_group(rows, share, seed=seed)
+        if not (len(rest) and len(held_out)):
+            rule = "there must be groups for each of train, val and test"
+            remedy = "say the split in a column, or hold out larger shares (validation, test)"
+            raise problem(file, rule, f"a share of {share:g} of {len(np.unique(rows.groups))}", remedy)
+        return rest, held_out
     sizes = np.bincount(rows.labels)
     if sizes[sizes > 0].min() >= 2 and share * len(rows) >= (sizes > 0).sum() <= (1 - share) * len(rows):
         return stratified(rows, share, seed=seed)
