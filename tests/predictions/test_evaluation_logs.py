@@ -80,6 +80,17 @@ def test_batches_of_openai(tmp_path):
     rows = [request(f"q{k}", f"{text}\nConfidence: 90%") for k, text in enumerate(said)]
     (log,) = read_logs(lines(tmp_path / "free.jsonl", rows), answers=dict.fromkeys(["q0", "q1", "q2", "q3"], "B"))
     assert log.predictions.labels.tolist() == list(said.values())
+    said = {
+        "Confidence: 90%\nAnswer: B": 1,
+        "Confidence: 90%\n**Final answer:** C": 0,
+        "B\nConfidence in my answer: 90%": 1,
+    }
+    rows = [request(f"q{k}", text, tokens) for k, text in enumerate(said)]
+    (log,) = read_logs(lines(tmp_path / "before.jsonl", rows), answers=dict.fromkeys(["q0", "q1", "q2"], "B"))
+    assert log.predictions.labels.tolist() == list(said.values()), "the confidence may come first"
+    lines(tmp_path / "behind.jsonl", [request("q1", "My confidence is 90%. The answer is B")])
+    with pytest.raises(PredictionsFileError, match=r"line 1: .*as short as the right one"):
+        read_logs(tmp_path / "behind.jsonl", answers={"q1": "B"})
     lines(tmp_path / "unclear.jsonl", [request("q1", "I think it is B, not A", tokens)])
     with pytest.raises(PredictionsFileError, match=r"line 1: .*as short as the right one, 'B', .* got I think it is B"):
         read_logs(tmp_path / "unclear.jsonl", answers={"q1": "B"})

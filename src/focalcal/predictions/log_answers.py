@@ -16,6 +16,8 @@ from focalcal.predictions.verbalised import grade_of
 _SUBJECTS = ("doc.subject", "doc.category", "metadata.subject", "metadata.category", "subject")
 _AROUND = " \t\r\n.*\"'`()"  # what stands around an answer and is no part of it: "**B**", "(B)", "B."
 _SAID = re.compile(r"(?i)\banswer(?:\s+is(?:\s+option)?\b[\s*]*:?|[\s*]*:)[\s*]*([^\n]+)")  # "The answer is B."
+_LABELLED = re.compile(r"(?im)^[\s*]*(?:final\s+)?answer[\s*]*:[\s*]*([^\n]+)")  # "Confidence: 90%\nAnswer: B"
+_SURE = re.compile(r"(?is)\bconfidence\b.*$")
 _TASK = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\d.*)?$")  # the name of a file of lm-evaluation-harness
 
 
@@ -181,11 +183,13 @@ def _openai(record: Record, options: LogOptions) -> Iterator[Answer]:
         )  # fmt: skip
     choice, wanted = body["choices"][0], str(options.answers[name]).strip(_AROUND)
     text = str((choice.get("message") or {}).get("content") or choice.get("text") or "")
-    said = re.sub(r"(?is)\bconfidence\b.*$", "", text).strip(_AROUND)
-    if stated := _SAID.findall(said):
-        said = stated[-1].strip(_AROUND)
+    said, later = _SURE.sub("", text).strip(_AROUND), []
+    if stated := _SAID.findall(said) or _LABELLED.findall(text):
+        said = _SURE.sub("", stated[-1]).strip(_AROUND)
+    else:
+        later = _SAID.findall(text)  # behind the confidence, which may be about "the answer" as well
     right = said.casefold() == wanted.casefold()
-    if wanted and not right and re.search(rf"(?i)(?<!\w){re.escape(wanted)}(?!\w)", said):
+    if wanted and not right and re.search(rf"(?i)(?<!\w){re.escape(wanted)}(?!\w)", "\n".join([said, *later])):
         raise refused(
             record, f"an answer must be as short as the right one, {wanted!r}, or end with 'Answer: ...'", said,
             "whether it is right its text does not say: ask for such an end, or grade it and name --correct",

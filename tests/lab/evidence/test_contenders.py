@@ -111,7 +111,7 @@ def test_it_is_flagged_in_summary_tables_and_page(evidence):
     assert guess.error == pytest.approx(0.75, abs=0.05)
     assert guess.constant == pytest.approx(0.72, abs=0.03)  # the commonest of four labels, drawn 400 times
     (said,) = study_sentences(evidence).flags
-    assert said.startswith(f"On {SETTING} the error of fcl ({100 * guess.error:.1f} %) is no better than that of")
+    assert said.startswith(f"On {SETTING} the error of fcl ({100 * guess.error:.1f} %) is not lower beyond chance than")
     tables = all_tables(evidence)
     assert tables["overview"].table.columns["flag"] == [None, None, "constant guess"]
     assert "No better than a constant guess predicts: fcl on digits/small_cnn." in tables["ece"].note

@@ -120,9 +120,9 @@ def flag_sentences(guesses: Sequence[ConstantGuess], *, name: Callable[[str], st
         ]
         shown = _joined(named) if len(named) <= _MOST_FLAGGED else f"{len(named)} objectives"
         lines.append(
-            f"On {setting} the error of {shown} is no better than that of a constant guess, "
-            f"{100 * flagged[0].constant:.1f} %: nothing was learnt that decides, so a low calibration error is no "
-            "merit."
+            f"On {setting} the error of {shown} is not lower beyond chance than that of a constant guess, "
+            f"{100 * flagged[0].constant:.1f} %: nothing is shown to be learnt that decides, so a low calibration "
+            "error is no merit."
         )
     return lines
 
