@@ -8,7 +8,14 @@ from sklearn.model_selection import KFold, cross_val_predict
 from focalcal import calibrate
 from focalcal.auditing import audit
 from focalcal.metrics import nll
-from focalcal.posthoc import CALIBRATORS, MatrixScaling, PosteriorRecovery, TemperatureScaling, VectorScaling
+from focalcal.posthoc import (
+    CALIBRATORS,
+    CalibrationWarning,
+    MatrixScaling,
+    PosteriorRecovery,
+    TemperatureScaling,
+    VectorScaling,
+)
 from focalcal.posthoc.candidates import SIMPLEST_FIRST, sensible_candidates
 from focalcal.posthoc.choice import simplest_alike
 from focalcal.posthoc.comparison import CalibratorCandidate, Rated
@@ -129,6 +136,17 @@ def test_nothing_to_gain():
     assert kept.choice_.sentence.startswith("Keep the probabilities: no calibrator lowers the NLL")
     raw = np.exp(logits[:5]) / np.exp(logits[:5]).sum(1, keepdims=True)
     np.testing.assert_allclose(kept.predict_proba(logits[:5]), raw, rtol=1e-12)
+
+
+def test_rows_without_an_error_bound_no_loss():
+    """A temperature at its bound has an NLL of 0 here, and one wrong row of new ones costs hundreds of nats."""
+    logits, labels = rows(n=300)
+    right = logits.argmax(1)
+    with pytest.warns(CalibrationWarning, match="no finite optimum"):
+        chosen = calibrate(logits, right, candidates=["temperature"])
+    assert "no error among 300 rows to learn from, one on new rows may cost any NLL" in chosen.choice_.sentence
+    assert "to learn from" in audit(logits=logits, labels=right).fixes.sentence
+    assert "to learn from" not in calibrate(logits, labels, candidates=["temperature"]).choice_.sentence
 
 
 def test_never_worse_than_temperature_by_more_than_noise():

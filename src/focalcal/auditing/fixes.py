@@ -12,7 +12,7 @@ from focalcal.auditing.rows import Design, rows_of
 from focalcal.pages.numbers import Percent, four
 from focalcal.posthoc import CALIBRATORS, Calibrator, MultilabelCalibration
 from focalcal.posthoc.candidates import sensible_candidates
-from focalcal.posthoc.choice import choose
+from focalcal.posthoc.choice import choose, too_sure
 from focalcal.posthoc.clipping import bound_of, zeros_message
 from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated
 from focalcal.posthoc.cross_fit import FOLDS, cross_fitted_probs, fitted_quietly
@@ -120,7 +120,7 @@ class Fixes:
         return (
             f"Use {self.recommended}: on rows it was not fitted on it lowers the NLL from {four(self.raw_nll).text} to "
             f"{four(chosen.nll).text} (95 % interval of the change {_between(low, high)}) and the "
-            f"ECE to {Percent(chosen.ece).text}."
+            f"ECE to {Percent(chosen.ece).text}{too_sure(chosen.nll, self.rows)}."
         )
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -97,6 +98,7 @@ class CalibratorChoice(Displayed):
         values = f"{title} {getattr(kept, self.by):.4f} after {raw:.4f}, {judged}"
         if not self.shown:
             return f"{kept.name}: none is shown to lower the {title}, and this is the simplest that may; {values}."
+        values += too_sure(kept.nll, self.rows)
         if kept is least:
             return f"{kept.name}: the best of {len(self.tried)}, and no simpler one is within noise of it; {values}."
         noise = "noise" if self.prefer == "best" else "noise and a twentieth of the gain"
@@ -328,6 +330,13 @@ def _misses_the_rate(candidate: CalibratorCandidate, rated: Rated) -> bool:
     event = np.where(rated.scores.argmax(1) == 1, candidate.confidence, 1 - candidate.confidence)
     gap = rated.change(event - rated.labels)
     return gap.low > 0 or gap.high < 0
+
+
+def too_sure(nll: float, rows: int) -> str:
+    """What is to be said of an NLL that no error went into: a row that is wrong alone adds log 2 / N or more."""
+    if nll >= math.log(2) / rows:
+        return ""
+    return f"; with no error among {rows:,} rows to learn from, one on new rows may cost any NLL"
 
 
 def _place(name: str, classes: int = 0) -> float:
