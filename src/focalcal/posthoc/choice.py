@@ -333,10 +333,10 @@ def _misses_the_rate(candidate: CalibratorCandidate, rated: Rated) -> bool:
 
 
 def too_sure(nll: float, rows: int) -> str:
-    """What is to be said of an NLL that no error went into: a row that is wrong alone adds log 2 / N or more."""
+    """What to say of an NLL that hardly an error went into: one of N rows of equal weight adds log 2 / N or more."""
     if nll >= math.log(2) / rows:
         return ""
-    return f"; with no error among {rows:,} rows to learn from, one on new rows may cost any NLL"
+    return f"; with hardly an error among {rows:,} rows to learn from, one on new rows may cost any NLL"
 
 
 def _place(name: str, classes: int = 0) -> float:
