@@ -26,7 +26,14 @@ ADAPTERS = {
     "rewards": ("brier_reward", "grpo_reward"),
     "lightning": ("LightningCalibration",),
 }
-_CURVES = ("ici", "e50", "e90", "emax")
+# Rows of the examples of metrics, as they are shown and computed.
+_OF_CLASSES = "[[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.6, 0.2]], [0, 1, 1, 1]"
+_OF_LABELS = "[[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]"
+_EVENT = "p, y = np.linspace(0.05, 0.95, 40).round(3), np.arange(40) % 3 < np.linspace(0, 3, 40)"
+_OF_AN_EVENT = (
+    *("auroc", "oe", "slope", "intercept", "citl", "observed_rate", "predicted_rate"),
+    *("ici", "e50", "e90", "emax"),
+)
 _DEEPER = "\n    options: { heading_level: 3 }"
 
 
@@ -106,20 +113,12 @@ def _metric(module: ModuleType, name: str, value: Any) -> str:
     text = re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
     text = re.sub(r"^    (?=A float)", "", text, flags=re.MULTILINE)
     several = hasattr(value, "metric")
-    if several:
-        rows: tuple[Any, ...] = ([[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]])
-    elif name in ("auroc", "oe", "slope", "intercept", "citl", "observed_rate", "predicted_rate", *_CURVES):
-        rows = (np.linspace(0.05, 0.95, 40).round(3), np.arange(40) % 3 < np.linspace(0, 3, 40))
-    else:
-        rows = ([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.6, 0.2]], [0, 1, 1, 1])
-    found = value(*rows)
-    shown = "p, y" if isinstance(rows[0], np.ndarray) else ", ".join(str(part) for part in rows)
-    given = (
-        ""
-        if shown != "p, y"
-        else (">>> p, y = np.linspace(0.05, 0.95, 40).round(3), np.arange(40) % 3 < np.linspace(0, 3, 40)\n")
-    )
-    example = f"```pycon\n{given}>>> round(metrics.{name}({shown}), 4)\n{round(float(found), 4)}\n```"
+    rows = _OF_LABELS if several else "p, y" if name in _OF_AN_EVENT else _OF_CLASSES
+    names: dict[str, Any] = {"np": np, "metrics": module}
+    given = f">>> {_EVENT}\n" if rows == "p, y" else ""
+    exec(_EVENT, names)
+    call = f"round(metrics.{name}({rows}), 4)"
+    example = f"```pycon\n{given}>>> {call}\n{float(eval(call, names))}\n```"
     family = [n for n in module.__all__ if type(getattr(module, n)) is type(value) and n != name]
     alike = [n for n in family if several or _family(getattr(module, n)) == _family(value)]
     see = ", ".join(f"[{n}](#{module.__name__}.{n})" for n in alike[:8])

@@ -112,8 +112,7 @@ class Audit:
     @property
     def where(self) -> str:
         """For which groups the scores are off beyond chance, worst first, and since which period; "" for none."""
-        parts = self.groups if self.event is None else self.event.groups
-        off = [f"{part.name} ({Percent(part.gap, signed=True).text} points)" for part in parts if part.off]
+        off = [f"{part.name} ({Percent(part.gap, signed=True).text} points)" for part in self.shown_groups if part.off]
         said = [f"for {', '.join(off[:_WORST])}{f' and {len(off) - _WORST} more' * (len(off) > _WORST)}"] if off else []
         since = "" if self.periods is None else self.periods.since
         return f"Off beyond chance {' and '.join([*said, *[f'since {since}'] * bool(since)])}." if said or since else ""
@@ -122,6 +121,11 @@ class Audit:
     def event(self) -> Event | None:
         """The event of two classes, which the headline is of."""
         return self.events[0] if self.n_classes == 2 and len(self.events) == 1 else None
+
+    @property
+    def shown_groups(self) -> tuple[Part, ...]:
+        """The groups that the headline's question is asked of: of the event, else of the confidence."""
+        return self.groups if self.event is None else self.event.groups
 
     @property
     def action(self) -> str:

@@ -106,7 +106,7 @@ def _sections(audit: Audit, tables: dict[str, Table]) -> list[Section | None]:
     of_sample = "" if audit.sample is None else f" Of a sample of {audit.sample:,} rows."
     sections: list[Section | None] = [Section("verdict", "Verdict", _verdict(audit, table), quiet=True)]
     event = audit.event
-    groups = audit.groups if event is None else event.groups
+    groups = audit.shown_groups
     if event is None and audit.events:
         body = table("events", "Events", events_table(audit.events), "Each class against the rest; 95 % intervals.")
         sections.append(Section("events", "Events", body))
@@ -212,7 +212,7 @@ def _data(audit: Audit) -> dict[str, Any]:
         "coverage": _records({"coverage": curve.coverage, "risk": curve.risk, "low": curve.low, "high": curve.high}),
         "gap": _GAP if event is None else _EVENT_GAP,
         "classes": _lanes(audit.classes),
-        "groups": _lanes(audit.groups if event is None else event.groups),
+        "groups": _lanes(audit.shown_groups),
         "periods": [] if audit.periods is None else [_period(part) for part in audit.periods.parts],
         "benefit": _benefit(audit),
         "fixes": [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from focalcal.cli.evaluation_logs import AuditColumns, LogOptions, are_logs, audit_of_logs
+from focalcal.cli.evaluation_logs import AuditColumns, LogFlags, are_logs, audit_of_logs
 from focalcal.cli.options import FILE_FLAGS, BadPart, Files, Json, given, sources, takes
 from focalcal.cli.output import json_text, plain_failures, print_json
 
@@ -20,11 +20,11 @@ _SHOWN, _WIDEST = 10, 40  # groups and classes on the terminal, and the characte
 
 
 @plain_failures(flags=FILE_FLAGS)
-@takes(table=AuditColumns, logs=LogOptions)
+@takes(table=AuditColumns, logs=LogFlags)
 def audit(
     files: Files,
     table: AuditColumns,
-    logs: LogOptions,
+    logs: LogFlags,
     event: Annotated[
         str | None,
         typer.Option(
@@ -182,7 +182,7 @@ def _text(found: Audit) -> str:
 
     parts = [_wrapped(f"{found.headline} {found.where}".rstrip()), "", metric_table(found).text()]
     event = found.event
-    groups = found.groups if event is None else event.groups
+    groups = found.shown_groups
     classes = () if event is not None else found.classes
     for heading, rows in (("Groups, worst first", groups), ("Predicted classes, worst first", classes)):
         if rows:

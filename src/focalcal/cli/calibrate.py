@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from focalcal.cli.options import FILE_FLAGS, ScoreColumns, takes
+from focalcal.cli.options import FILE_FLAGS, ScoreOptions, takes
 from focalcal.cli.output import plain_failures
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibratedColumns(ScoreColumns):
+class CalibratedColumns(ScoreOptions):
     """By default those of the table that was audited."""
 
     labels: Annotated[str | None, typer.Option(help="The column of labels; only .npz and .npy files need it.")] = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from focalcal.cli.options import RowColumns, given
+from focalcal.cli.options import RowOptions, given
 from focalcal.cli.output import json_text, print_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditColumns(RowColumns):
+class AuditColumns(RowOptions):
     """What an audit reads of a table."""
 
     weights: Annotated[
@@ -47,7 +47,7 @@ class AuditColumns(RowColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogOptions:
+class LogFlags:
     """What evaluation logs are read by, beside the options of tables that logs have, too."""
 
     task: Annotated[

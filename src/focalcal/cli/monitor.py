@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from focalcal.cli.options import FILE_FLAGS, Json, RowColumns, given, takes
+from focalcal.cli.options import FILE_FLAGS, Json, RowOptions, given, takes
 from focalcal.cli.output import plain_failures, print_json
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ app = typer.Typer(
 
 @app.command()
 @plain_failures(flags=FILE_FLAGS)
-@takes(table=RowColumns)
+@takes(table=RowOptions)
 def update(
-    table: RowColumns,
+    table: RowOptions,
     state: Annotated[Path, typer.Argument(help="The monitor's state, a JSON file; made by the first call.")],
     files: Annotated[
         list[Path] | None,

@@ -26,7 +26,7 @@ Files = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreColumns:
+class ScoreOptions:
     """Where a table has its scores, and how it is read: what every command has that reads one."""
 
     probs: Annotated[
@@ -77,7 +77,7 @@ class ScoreColumns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowColumns(ScoreColumns):
+class RowOptions(ScoreOptions):
     """And where it has what is known of each row."""
 
     positive: Annotated[

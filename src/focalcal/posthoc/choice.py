@@ -315,8 +315,8 @@ def simplest_alike(
         for each in pool
         if each is best or rated.change(each.row_losses[by] - best.row_losses[by] - allowed).low <= 0
     ]
-    kept = [each for each in alike if not _misses_the_rate(each, rated)]
-    return min(kept or alike, key=lambda each: _place(each.name, rated.scores.shape[1]))
+    alike.sort(key=lambda each: _place(each.name, rated.scores.shape[1]))
+    return next((each for each in alike if not _misses_the_rate(each, rated)), alike[0])  # each costs a bootstrap
 
 
 def _misses_the_rate(candidate: CalibratorCandidate, rated: Rated) -> bool:

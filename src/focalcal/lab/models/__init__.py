@@ -18,7 +18,7 @@ from focalcal.lab.models.efficientnet import EfficientNetLite0
 from focalcal.lab.models.info import IMAGENET, PLUS_MINUS_ONE, UNKNOWN, ModelInfo, Normalisation
 from focalcal.lab.models.resnet import ResNet, basic_resnet, load_published_resnet, resnet50, wide_resnet26_10
 from focalcal.lab.models.small_networks import MLP, SmallCNN
-from focalcal.lab.models.tabular import Estimator, TabularMLP, is_estimator
+from focalcal.lab.models.tabular import EstimatorNetwork, TabularMLP, is_estimator
 from focalcal.lab.models.text_cnn import GlobalPoolingCNN
 from focalcal.lab.models.text_transformer import TextTransformer
 from focalcal.lab.models.vision_transformers import SwinTransformer, VisionTransformer
@@ -93,7 +93,7 @@ def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:
     if unknown := [option for option in options if option not in known]:
         raise TypeError(f"{name} has no option {', '.join(map(repr, unknown))}; it has {', '.join(known) or 'none'}")
     if is_estimator(builder):
-        network: Any = Estimator(builder(**options), classes)
+        network: Any = EstimatorNetwork(builder(**options), classes)
     else:
         network = builder(classes=classes, **options)
     if not isinstance(network, nn.Module):
@@ -126,7 +126,7 @@ __all__ = [
     "DeepAveragingNetwork",
     "DenseNet121",
     "EfficientNetLite0",
-    "Estimator",
+    "EstimatorNetwork",
     "GlobalPoolingCNN",
     "ModelInfo",
     "Normalisation",

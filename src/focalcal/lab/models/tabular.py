@@ -85,7 +85,7 @@ def is_estimator(builder: Callable[..., Any]) -> bool:
     return callable(getattr(builder, "fit", None)) and not (inspect.isclass(builder) and issubclass(builder, nn.Module))
 
 
-class Estimator(nn.Module):
+class EstimatorNetwork(nn.Module):
     """A classifier with `fit` and `predict_proba` as a network: its logits are the logarithms of its probabilities.
 
     A class that it gives no probability, as forests do, has the logarithm of the smallest float32, about -87, so that

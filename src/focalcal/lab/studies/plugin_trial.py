@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from focalcal.lab.data import DataSet
-from focalcal.lab.models import Estimator
+from focalcal.lab.models import EstimatorNetwork
 from focalcal.lab.store.spec import Spec
 from focalcal.lab.studies.own_data import FINGERPRINT, blame
 from focalcal.lab.studies.spec_builder import SOURCES, is_multilabel, loss_of, recipe_of
@@ -55,7 +55,7 @@ def _outputs(spec: Spec, recipe: Recipe, data: DataSet, data_dir: Path | None) -
     with blame("model", spec.model):
         batch = TrainingInputs(few, recipe, torch.device("cpu")).training_batch(torch.arange(len(few)), None)
         network = build_network(recipe, data, seed=spec.seed, data_dir=data_dir)
-        if isinstance(network, Estimator):
+        if isinstance(network, EstimatorNetwork):
             return _made_up(spec, recipe.classes)
         logits = network(batch)
         if not isinstance(logits, Tensor) or logits.shape != (len(few), recipe.classes):

@@ -14,7 +14,7 @@ from torch import nn
 
 from focalcal.core.atomic import atomic_file
 from focalcal.lab.data import DataSet
-from focalcal.lab.models import Estimator
+from focalcal.lab.models import EstimatorNetwork
 from focalcal.lab.store import Evaluations, Run, Spec, Store
 from focalcal.lab.store.layout import epoch_file, now
 from focalcal.lab.store.spec import NOTHING_MORE
@@ -210,7 +210,7 @@ def _save_other_epochs(work: _Work, fitted: Fitted, about: Mapping[str, Any]) ->
 
 def _save_weights(folder: Path, model: nn.Module) -> dict[str, Path]:
     """The final weights, in the workspace until they are stored; an estimator has none."""
-    if isinstance(model, Estimator):
+    if isinstance(model, EstimatorNetwork):
         return {}
     with atomic_file(folder / WEIGHTS) as handle:
         torch.save({name: value.cpu() for name, value in model.state_dict().items()}, handle)

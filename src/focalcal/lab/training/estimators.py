@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from focalcal.lab.data import DataSet
-from focalcal.lab.models import Estimator
+from focalcal.lab.models import EstimatorNetwork
 from focalcal.lab.training.distributed import Processes
 from focalcal.lab.training.epoch_log import EpochLog
 from focalcal.lab.training.inputs import TrainingInputs
@@ -29,7 +29,7 @@ def fit_estimator(recipe: Recipe, data: DataSet, loss: nn.Module, *, seed: int, 
 
     began, device = time.perf_counter(), torch.device("cpu")
     estimator = build_network(recipe, data, seed=seed)
-    assert isinstance(estimator, Estimator)
+    assert isinstance(estimator, EstimatorNetwork)
     inputs = {split: TrainingInputs(rows, recipe, device) for split, rows in data.splits.items() if len(rows)}
     estimator.fit(inputs["train"].evaluation_batch(slice(None)), data.train.labels)
     made: dict[str, Outputs] = {split: outputs(estimator, rows, Processes(device)) for split, rows in inputs.items()}
