@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from focalcal.core.numerics import log_softmax
 from focalcal.posthoc import CalibrationWarning, StructuredScaling, TemperatureScaling, load_calibrator
 from focalcal.posthoc.affine import centred
-from focalcal.posthoc.affine_fit import AffineProblem, Curvature
+from focalcal.posthoc.affine_fit import AffineFit, AffineProblem, Curvature
 from focalcal.posthoc.cross_fit import stratified_folds
 from focalcal.posthoc.ridge_strength import _best_shares
 
@@ -69,6 +69,15 @@ def test_the_gradient_is_that_of_the_loss(strength):
 
     theta = np.random.default_rng(0).normal(size=21)
     assert check_grad(value, gradient, theta) < 1e-5
+
+
+def test_a_path_goes_on_where_it_ended():
+    """The next strength begins with the loss that the last one ended with: without a pass, and with the same result."""
+    inputs, labels = centred(rows(60, 4)[0]), rows(60, 4)[1]
+    path, anew = (AffineProblem(inputs, labels, np.ones(60), Curvature(inputs, np.ones(60), 4)) for _ in range(2))
+    first = path.fit(1.0, AffineFit(1.0, np.zeros((4, 5))), tol=1e-2, max_iter=100)
+    found, same = (each.fit(0.1, first, tol=1e-9, max_iter=100) for each in (path, anew))
+    np.testing.assert_allclose(found.part, same.part, atol=1e-9)
 
 
 def test_the_result_is_the_optimum():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -11,6 +12,7 @@ INTERRUPTION = "focalcal: interrupted; no file was left half-written"
 
 def main() -> None:
     """Run the command line, or say what to install. SIGTERM and SIGHUP end it as Ctrl-C does."""
+    gc.set_threshold(max(10_000, gc.get_threshold()[0]))  # imports make objects that stay: 700 is looked at too often
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP; what is ignored, by `nohup` say, stays so
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:

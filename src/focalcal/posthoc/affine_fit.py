@@ -27,6 +27,8 @@ from focalcal.posthoc.newton_temperature import Optimum, TemperatureStatus, opti
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    _Loss = tuple[float, float, Float[np.ndarray, "k m+1"]]  # its value and its derivatives in a and in M
+
 _PAIRS = 12  # steps that L-BFGS remembers
 _FLAT = 1e-12  # a curvature that counts as none
 _LEAST = 1e-8  # of the largest curvature: the least that coordinates are scaled by, so that rounding does not grow
@@ -118,21 +120,23 @@ class AffineProblem:
     ) -> None:
         self._rows = np.ascontiguousarray(inputs), labels, weights
         self._curvature = curvature
+        self._last: tuple[AffineFit, _Loss] | None = None  # a path's next strength starts where the one before ended
 
     def value_and_gradient(
         self, scale: float, part: Float[np.ndarray, "k m+1"], strength: float | Float[np.ndarray, "k m+1"]
-    ) -> tuple[float, float, Float[np.ndarray, "k m+1"]]:
+    ) -> _Loss:
         """L, and its derivatives in a and in M; the strengths are finite."""
+        return _with_ridge(self._loss(scale, part), part, strength)
+
+    def _loss(self, scale: float, part: Float[np.ndarray, "k m+1"]) -> _Loss:
+        """The mean loss without the ridge: the one pass over the rows."""
         if self._curvature.diagonal:
             value, d_weight, d_bias = affine_loss(*self._rows, scale + part[:, 0], part[:, 1])
-            d_scale = float(d_weight.sum())
-        else:
-            weight = part[:, :-1].copy()
-            weight[np.diag_indices(len(weight))] += scale
-            value, d_weight, d_bias = affine_loss(*self._rows, weight, part[:, -1])
-            d_scale = float(np.trace(d_weight))
-        gradient = np.column_stack([d_weight, d_bias]) + 2 * strength * part
-        return value + float((strength * part**2).sum()), d_scale, gradient
+            return value, float(d_weight.sum()), np.column_stack([d_weight, d_bias])
+        weight = part[:, :-1].copy()
+        weight[np.diag_indices(len(weight))] += scale
+        value, d_weight, d_bias = affine_loss(*self._rows, weight, part[:, -1])
+        return value, float(np.trace(d_weight)), np.column_stack([d_weight, d_bias])
 
     def fit(
         self, strength: float | Float[np.ndarray, "k m+1"], start: AffineFit, *, tol: float, max_iter: int
@@ -145,13 +149,18 @@ class AffineProblem:
         sizes = 1 / np.sqrt(values + 2 * held + _LEAST * values.max() + _FLAT)
         along = 1 / math.sqrt(curvature.along)
         norm = math.inf
+        known = self._last[1] if self._last and self._last[0] is start else None
+        seen: tuple[Any, _Loss] | None = None
 
         def unpacked(theta: Any) -> tuple[float, Any]:
             return float(theta[0]) * along, free * curvature.back(theta[1:].reshape(sizes.shape) * sizes)
 
         def objective(theta: Any) -> tuple[float, Any]:
-            nonlocal norm
-            value, d_scale, d_part = self.value_and_gradient(*unpacked(theta), strength)
+            nonlocal norm, known, seen
+            scale, part = unpacked(theta)
+            loss, known = known or self._loss(scale, part), None
+            seen = theta, loss
+            value, d_scale, d_part = _with_ridge(loss, part, strength)
             gradient = np.concatenate([[d_scale * along], (curvature.into(free * d_part) * sizes).ravel()])
             norm = float(np.sqrt(gradient @ gradient))
             return value, gradient
@@ -164,7 +173,14 @@ class AffineProblem:
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": 0.0, "ftol": 0.0, "maxcor": _PAIRS}
         found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options, callback=settled)
         scale, part = unpacked(found.x)
-        return AffineFit(scale, part, float(np.sqrt(found.jac @ found.jac)), int(found.nit))
+        fit = AffineFit(scale, part, float(np.sqrt(found.jac @ found.jac)), int(found.nit))
+        self._last = (fit, seen[1]) if seen is not None and np.array_equal(seen[0], found.x) else None
+        return fit
+
+
+def _with_ridge(loss: _Loss, part: Float[np.ndarray, "k m"], strength: float | Float[np.ndarray, "k m"]) -> _Loss:
+    value, d_scale, d_part = loss
+    return value + float((strength * part**2).sum()), d_scale, d_part + 2 * strength * part
 
 
 def unit_temperature(
