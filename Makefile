@@ -25,6 +25,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/focalcal/_native/*.c src/focalcal/_native/*.h)
 
+# Each of the hundreds of programs that tests start would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n 2
 BY_FILE := --dist loadfile --no-loadscope-reorder  # what a file shares, a cluster or a browser, is started once
 # What another engine or processor could change; `once` marks what neither can.

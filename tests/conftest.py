@@ -42,7 +42,7 @@ def pytest_sessionfinish():
 @pytest.fixture(autouse=True)
 def _apart():
     """The same random numbers for every test, and nothing compiled left over from another."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed keeps the stack of each call for the GPUs to come
     yield
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
