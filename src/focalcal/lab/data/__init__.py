@@ -79,10 +79,20 @@ LOADERS = DATA_SETS | OWN_DATA
 def load_data(
     name: str, data_dir: str | os.PathLike[str] | None = None, *, allow_partial: bool = False, **options: Any
 ) -> DataSet:
-    """The data set of that name, from the folder `data_dir` or where FOCALCAL_DATA points; its content is checked.
+    """The data set of a name; its content is checked.
 
-    `allow_partial` accepts a part of it, such as a test split alone; the provenance then says `partial` and how
-    many examples there are. `options` are the loader's own, such as `validation=0`; an unknown one lists them.
+    Args:
+        name: As `data_loader` takes it.
+        data_dir: The folder of the data sets; None: where FOCALCAL_DATA points.
+        allow_partial: Accept a part of it, such as a test split alone; the provenance then says `partial` and how
+            many examples there are.
+        options: The loader's own, such as `validation=0`; an unknown one lists them.
+
+    Returns:
+        The examples of its splits.
+
+    >>> load_data("gaussian_mixture", sizes=(100, 20, 50)).test.inputs.shape
+    (50, 10)
     """
     loader, known = data_loader(name), data_options(name)
     for option in options:
@@ -103,14 +113,32 @@ def load_data(
 
 
 def data_loader(name: str) -> Callable[..., DataSet]:
-    """What loads the data set of that name: of DATA_SETS or OWN_DATA, or `package.module:function`.
+    """What loads the data set of a name.
 
-    A function that is not ours is given `folder`, which holds the data sets, and `allow_partial` if it takes them.
+    Args:
+        name: Of DATA_SETS or OWN_DATA, or `package.module:function`. A function that is not ours is given `folder`,
+            which holds the data sets, and `allow_partial` if it takes them.
+
+    Returns:
+        The loader, which returns a `DataSet`.
+
+    >>> data_loader("digits").__name__
+    'load_digits'
     """
     return resolve("data_sets", name, LOADERS)
 
 
 def data_options(name: str) -> dict[str, Any]:
-    """The options that `load_data` takes for this data set, and their defaults."""
+    """The options that `load_data` takes for a data set.
+
+    Args:
+        name: As `data_loader` takes it.
+
+    Returns:
+        The default of each option by its name.
+
+    >>> data_options("digits")
+    {'seed': 1}
+    """
     parameters = signature(data_loader(name)).parameters.values()
     return {option.name: option.default for option in parameters if option.name not in ("folder", "allow_partial")}

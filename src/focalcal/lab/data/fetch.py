@@ -24,9 +24,19 @@ _NO_SUCH_RANGE = 416
 
 
 def fetch_data_set(name: str, folder: Path, *, progress: OnBytes | None = None) -> Path | None:
-    """Download and unpack what is missing of a data set; the folder its loader reads, None if it needs no file.
+    """Download and unpack what is missing of a data set. Files that are there already are verified, unless they have
+    been unpacked.
 
-    Files that are there already are verified, unless they have been unpacked.
+    Args:
+        name: Of a data set of `CATALOGUE`.
+        folder: That of all data sets, as FOCALCAL_DATA names it.
+        progress: Is told how far a download is, in bytes.
+
+    Returns:
+        The folder that its loader reads; None if it needs no file.
+
+    >>> fetch_data_set("digits", Path("data")) is None  # these come with scikit-learn
+    True
     """
     files = catalogue_entry(name)
     if files.folder is None:

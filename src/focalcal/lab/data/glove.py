@@ -22,9 +22,23 @@ _WORDS = 400_000  # in each of the four files of 6B
 def word_vectors(
     vocabulary: Sequence[str], data_dir: str | os.PathLike[str] | None = None, *, dimension: int = 100
 ) -> NDArray[np.float32]:
-    """(len(vocabulary), dimension): GloVe 6B's vectors from the folder of the data sets.
+    """GloVe 6B's vectors of the words of a vocabulary, from the folder of the data sets.
 
-    `vocabulary` is a data set's: row i belongs to token i, and row 0, padding, is zero.
+    Args:
+        vocabulary: A data set's: row i belongs to token i, and row 0, padding, is zero.
+        data_dir: The folder of the data sets; None: where FOCALCAL_DATA points.
+        dimension: 50, 100, 200 or 300.
+
+    Returns:
+        float32 of shape (len(vocabulary), dimension).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     glove = Path(folder, "glove", "glove.6B.50d.txt")
+    ...     glove.parent.mkdir()
+    ...     _ = glove.write_text("price " + " ".join(["0.5"] * 50))
+    ...     word_vectors(["", "price", "zzz"], folder, dimension=50).shape
+    (3, 50)
     """
     return glove_vectors(locate("glove", data_folder(data_dir)) / f"glove.6B.{dimension}d.txt", vocabulary)
 

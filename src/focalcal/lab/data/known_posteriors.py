@@ -107,7 +107,21 @@ def load_teacher(*, temperature: float = 2.0, seed: int = 0, test_draws: int = 1
 
 
 def relabelled(data: DataSet, *, temperature: float = 2.0, seed: int = 0) -> DataSet:
-    """The same inputs and splits with labels drawn by `seed` and the posterior they were drawn from."""
+    """The same inputs and splits, with labels drawn from a known posterior: that of a multinomial regression on the
+    labels.
+
+    Args:
+        data: Of one label per example.
+        temperature: The regression's logits are divided by it: more makes labels noisier.
+        seed: Of the draws.
+
+    Returns:
+        The data set; `posterior` of its splits is what the labels were drawn from.
+
+    >>> from focalcal.lab.data import load_data
+    >>> relabelled(load_data("digits")).test.posterior.shape
+    (360, 10)
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits

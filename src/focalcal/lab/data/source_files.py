@@ -23,7 +23,17 @@ PART_WILL_DO = "pass allow_partial=True (--allow-partial) if a part will do"
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """`folder`, or the one that the environment variable FOCALCAL_DATA names."""
+    """The folder of the data sets.
+
+    Args:
+        folder: Where they are; None: what the environment variable FOCALCAL_DATA names.
+
+    Returns:
+        The folder.
+
+    >>> data_folder("data").name
+    'data'
+    """
     named = folder if folder is not None else os.environ.get(VARIABLE)
     if not named:
         raise ValueError(

@@ -46,6 +46,14 @@ class StoreProblem:
     set aside   a damaged run that has been run again since
     left out    a whole run of a spec that this version does not understand
     no failure  something else in the place of a failure's record
+
+    Args:
+        path: Of the file or folder.
+        kind: One of the above.
+        fact: What is wrong with it.
+
+    >>> StoreProblem(Path("runs/ab12"), "foreign", "has no record.json").kind
+    'foreign'
     """
 
     path: Path

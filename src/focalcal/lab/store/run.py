@@ -22,8 +22,23 @@ GLANCE = ("data_set", "model", "objective", "objective_options", "seed")  # of a
 class Run:
     """A run that is complete: what was run, what came out, and the predictions it came from. Read when asked for.
 
-    `records` are its own and, by name, those of its evaluations, or the JSON of both, {"run", "evaluations"},
-    which is read when something of it is asked for: lists of thousands of runs need the `glance` alone.
+    A `Store` makes them, from the records of a folder or from the JSON of both, {"run", "evaluations"}: lists of
+    thousands of runs need the `glance` alone.
+
+    Args:
+        folder: Where its files are.
+        records: Its own record and, by name, those of its evaluations.
+        checksums: What compares files with what was stored.
+        glance: What a list shows, as JSON.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal import Predictions
+    >>> from focalcal.lab.store import Store
+    >>> with TemporaryDirectory() as folder:
+    ...     test = Predictions(probs=[[0.8, 0.2], [0.3, 0.7]], labels=[0, 0], split="test")
+    ...     run = Store(folder).record(name="my_loss", predictions=test, seed=0)
+    ...     print(run.spec.name, round(run.metrics("test")["nll"], 4), run.predictions("test").labels)
+    custom custom my_loss seed 0 0.7136 [0 0]
     """
 
     def __init__(

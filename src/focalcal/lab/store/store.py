@@ -39,6 +39,19 @@ class Store:
     """The runs in a folder, made if it is not there and `create` is left at True.
 
     The folder may lie on a file system that several machines share. See `layout.py` for what is in it.
+
+    Args:
+        path: The folder, which may lie on a file system that several machines share.
+        create: Whether a folder that is not there is made.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal import Predictions
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     test = Predictions(probs=[[0.8, 0.2], [0.3, 0.7]], labels=[0, 0], split="test")
+    ...     run = store.record(name="my_loss", predictions=test, seed=0)  # trained in a loop of your own
+    ...     print(len(list(store.runs())), store.has(run.spec))
+    1 True
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
