@@ -19,6 +19,7 @@ class CodeBlocks(Extension):
         if obj.docstring:
             text = _SEVERAL.sub(_one_each, obj.docstring.value).replace("(*b", r"(\*b")
             text = _LINE_BEFORE_FORMULA.sub(r"\1\n\n", _QUOTATION.sub(r"\1\>", text))
+            text = text.replace("  # doctest: +SKIP", "")
             obj.docstring.value = _EXAMPLE.sub(lambda match: f"```pycon\n{match[0]}\n```", text)
         elif isinstance(obj, Function) and obj.name == "__init__":
             obj.docstring = _OfTheClass("", parent=obj)

@@ -20,12 +20,7 @@ PACKAGES = (
     *("losses", "metrics", "posthoc", "auditing", "theory", "predictions", "pages", "stats"),
     *("lab.studies", "lab.studies.tuning", "lab.training", "lab.data", "lab.models", "lab.store"),
 )
-ADAPTERS = {
-    "hugging_face": ("compute_loss_func", "TrainerCalibration"),
-    "token_scores": ("TokenReport",),
-    "rewards": ("brier_reward", "grpo_reward"),
-    "lightning": ("LightningCalibration",),
-}
+ADAPTERS = ("hugging_face", "token_scores", "rewards", "lightning")
 # Rows of the examples of metrics, as they are shown and computed.
 _OF_CLASSES = "[[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.6, 0.2]], [0, 1, 1, 1]"
 _OF_LABELS = "[[0.9, 0.2], [0.6, 0.7], [0.3, 0.1], [0.8, 0.4]], [[1, 0], [1, 1], [0, 0], [0, 1]]"
@@ -109,9 +104,7 @@ def _spoken(value: Any) -> str:
 
 def _metric(module: ModuleType, name: str, value: Any) -> str:
     """Its call, its text with arguments as a list, an example that is computed here, and its neighbours."""
-    text = re.sub(r"^(Args|Returns):$", r"**\1**\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
-    text = re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
-    text = re.sub(r"^    (?=A float)", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^    (?=A float)", "", _listed(value), flags=re.MULTILINE)
     several = hasattr(value, "metric")
     rows = _OF_LABELS if several else "p, y" if name in _OF_AN_EVENT else _OF_CLASSES
     names: dict[str, Any] = {"np": np, "metrics": module}
@@ -164,18 +157,44 @@ def _top_level() -> str:
 
 def _adapters(sources: griffe.Module, undocumented: list[str]) -> str:
     parts = ["# Adapters to other libraries"]
-    for path, names in ADAPTERS.items():
+    for path in ADAPTERS:
         module = importlib.import_module(f"focalcal.integrations.{path}")
         parts += [f"## `{module.__name__}`", inspect.getdoc(module) or ""]
-        undocumented += [f"{path}.{name}" for name in names if not getattr(module, name).__doc__]
-        parts += [f"::: {_path(getattr(module, name))}{_DEEPER}" for name in names]
+        undocumented += [f"{path}.{name}" for name in module.__all__ if not getattr(module, name).__doc__]
+        parts += [f"::: {_path(value)}{_DEEPER}{_neighbours(module, value)}" for value in _values(module)]
     adapters = importlib.import_module("focalcal.integrations.torchmetrics")
-    parts += [
-        f"## `{adapters.__name__}`",
-        inspect.getdoc(adapters) or "",
-        ", ".join(f"`{n}`" for n in adapters.__all__),
-    ]
+    parts += [f"## `{adapters.__name__}`", inspect.getdoc(adapters) or ""]
+    parts += [_torchmetric(name, value) for name, value in zip(adapters.__all__, _values(adapters), strict=True)]
     return "\n\n".join(parts) + "\n"
+
+
+def _values(module: ModuleType) -> list[Any]:
+    return [getattr(module, name) for name in module.__all__]
+
+
+def _torchmetric(name: str, adapter: Any) -> str:
+    """Its call, its arguments, an example that is computed here, and the function that it is the class of."""
+    import torch
+
+    several = name.startswith("Multilabel")
+    rows, labels = eval(_OF_LABELS if several else _OF_CLASSES)
+    call = f"{name}({'num_labels=2' if several else 'num_classes=3'})"
+    metric = eval(call, {name: adapter})
+    metric.update(torch.tensor(rows), torch.tensor(labels))
+    value = metric.compute()
+    shown = {k: round(float(v), 4) for k, v in value.items()} if isinstance(value, dict) else round(float(value), 4)
+    told = f">>> metric = {call}\n>>> metric.update(torch.tensor({rows}), torch.tensor({labels}))\n>>> metric.compute()"
+    head = f"### {name} {{: #focalcal.integrations.torchmetrics.{name} }}\n\n```python\n{_call(name, adapter)}\n```"
+    function = re.search(r"`focalcal\.metrics\.(\w+)`", adapter.__doc__)
+    page = "metrics.md" if function is None else f"metrics.md#focalcal.metrics.{function[1]}"
+    see = f"See also [{'summary' if function is None else function[1]}]({page})."
+    return "\n\n".join([head, _listed(adapter), f"**Example**\n\n```pycon\n{told}\n{shown}\n```", see])
+
+
+def _listed(value: Any) -> str:
+    """Its docstring, with arguments as a list."""
+    text = re.sub(r"^(Args|Returns):$", r"**\1**\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
+    return re.sub(r"^    (\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
 
 
 def _index() -> str:

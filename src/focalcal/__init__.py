@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from focalcal.predictions import Predictions as Predictions
     from focalcal.predictions import PredictionsFileError as PredictionsFileError
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "auditing": "Audit audit Monitor monitor",

@@ -16,6 +16,8 @@ from focalcal.integrations.validation import calibration_metrics, stopping_metri
 from focalcal.losses import AdaFocalLoss
 from focalcal.posthoc import EarlyStopping
 
+__all__ = ["LossWithoutLogits", "TrainerCalibration", "compute_loss_func"]
+
 _IGNORED = -100  # the label that a Trainer leaves out when it counts the items of a batch
 _SCALES = {"logit_scale": 1, "lm_head_multiplier": 1, "logits_scaling": -1}  # of logits, in configurations; the power
 
@@ -31,6 +33,19 @@ def compute_loss_func(loss: nn.Module, *, shift_labels: bool | None = None) -> C
     those of an encoder with a decoder and of token classification, which are not shifted; others with logits (N, T, K)
     are refused unless `shift_labels` says what they are. `shift_labels=False` is also for labels that are shifted
     already, and for the few models whose own loss does not shift, such as `BartForCausalLM`.
+
+    Args:
+        loss: of (logits, labels); returns a mean.
+        shift_labels: whether the logits at t belong to the label at t + 1; None: as the model's outputs show.
+
+    Returns:
+        What a `Trainer` takes as `compute_loss_func`.
+
+    >>> from focalcal import FocalCalibrationLoss
+    >>> function = compute_loss_func(FocalCalibrationLoss(gamma=3, lam=1))
+    >>> outputs = {"logits": torch.zeros(4, 2)}
+    >>> function(outputs, torch.tensor([0, 1, 1, 0]))
+    tensor(0.5866)
     """
     _check_loss(loss)
 
@@ -61,6 +76,22 @@ class LossWithoutLogits:
     token; a model that does anything else is refused.
 
     `hook.remove()` gives the model all its logits back in training mode.
+
+    Args:
+        model: a causal language model of transformers.
+        loss: is called as loss(hidden, weight, labels, bias), such as `LinearFocalCalibrationLoss`.
+        shift_labels: as `compute_loss_func` takes it.
+
+    >>> from focalcal import LinearFocalCalibrationLoss
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> config = GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=20, bos_token_id=0, eos_token_id=0)
+    >>> model = GPT2LMHeadModel(config)
+    >>> function = LossWithoutLogits(model, LinearFocalCalibrationLoss(gamma=3, lam=1))
+    >>> model.train()(torch.zeros(2, 5, dtype=torch.long)).logits.shape  # of the last token alone
+    torch.Size([2, 1, 20])
+    >>> function.hook.remove()
+    >>> model(torch.zeros(2, 5, dtype=torch.long)).logits.shape
+    torch.Size([2, 5, 20])
     """
 
     def __init__(self, model: Any, loss: nn.Module, *, shift_labels: bool | None = None) -> None:
@@ -208,6 +239,18 @@ class TrainerCalibration(TrainerCallback):
     `preprocess_logits_for_metrics=calibration.preprocess_logits_for_metrics` it keeps three numbers per token.
     `calibration.tokens` is then a `TokenReport` of the last evaluation, by position and by frequency, and intervals
     are over sequences.
+
+    Args:
+        loss: updated after evaluations of a training if it is an AdaFocal loss.
+        stopping: judges each evaluation of a training.
+        shift_labels: as `compute_loss_func` takes it.
+        resamples: of the rows, for the intervals.
+
+    >>> import numpy as np
+    >>> from transformers import EvalPrediction
+    >>> rows = EvalPrediction(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]]), np.array([0, 1, 1]))
+    >>> round(TrainerCalibration(shift_labels=False).compute_metrics(rows)["error"], 4)
+    0.3333
     """
 
     tokens: TokenReport | None = None

@@ -14,6 +14,8 @@ from focalcal.integrations.validation import calibration_metrics, stopping_metri
 from focalcal.posthoc import EarlyStopping
 from focalcal.predictions import Predictions
 
+__all__ = ["LightningCalibration"]
+
 
 class LightningCalibration(lightning.Callback):
     """Collects the predictions of a validation loop across ranks, logs their calibration, and updates AdaFocal.
@@ -26,6 +28,16 @@ class LightningCalibration(lightning.Callback):
     `val_temperature` are logged too, the fit ends when its patience does, and at the end the module has the weights of
     the best epoch, which `stopping.calibrator` belongs to. A sampler that pads the last batch of a rank repeats rows,
     here as in any metric; `use_distributed_sampler=False` avoids that.
+
+    Args:
+        loss: updated from the rows if it is an AdaFocal loss.
+        stopping: judges each validation epoch.
+        path: of a file for the predictions.
+        split: name of the split in them.
+        resamples: of the rows, for the intervals.
+
+    >>> calibration = LightningCalibration()
+    >>> trainer = lightning.Trainer(callbacks=[calibration], accelerator="cpu", logger=False)  # doctest: +SKIP
     """
 
     def __init__(

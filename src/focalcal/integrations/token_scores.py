@@ -12,6 +12,8 @@ from torch import Tensor
 
 from focalcal.core.display import Displayed
 
+__all__ = ["TokenReport"]
+
 _LOGITS = 2**23  # at a time: 32 MB of float32
 _IGNORED = -100
 
@@ -50,6 +52,19 @@ class TokenReport(Displayed):
 
     Tokens of one sequence depend on each other; `sequence` says which belong together. The calibration of tokens is not
     that of answers: a model can know how often its next word is right and not know whether what it says is true.
+
+    Args:
+        confidence: probability of the most probable token.
+        correct: whether that token is the label.
+        nll: of the label.
+        position: in the sequence.
+        token: the label.
+        sequence: number of the sequence.
+
+    >>> logits, labels = torch.zeros(1, 4, 10), torch.tensor([[-100, 3, 0, 7]])
+    >>> report = token_report(token_scores(logits, labels, shift_labels=False), labels)
+    >>> report.frame()["tokens"], round(report.frame()["nll"][0], 4)
+    ([3], 2.3026)
     """
 
     confidence: NDArray[np.float64]

@@ -137,7 +137,14 @@ _PARTS: dict[str, Any] = {
 
 
 class CalibrationSummary(_SketchMetric):
-    """Every number of `focalcal.metrics.summary` as a dict, from one pass. `sketch()` has the reliability bins too."""
+    """Every number of `focalcal.metrics.summary` as a dict, from one pass. `sketch()` has the reliability bins too.
+
+    Args:
+        num_classes: K, how many columns the scores have.
+        n_bins: number of confidence bins.
+        scores: what `update` is given, "probs" or "logits".
+        ignore_index: rows with this label are left out.
+    """
 
     _holds = ("bins", "classes", "moments")
 

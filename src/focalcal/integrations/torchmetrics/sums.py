@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -24,6 +25,16 @@ except ImportError as missing:
     ) from missing
 
 
+_ARGUMENTS = {
+    "num_classes": "K, how many columns the scores have",
+    "num_labels": "L, how many columns the scores have",
+    "n_bins": "number of confidence bins",
+    "average": '"mean", or None for one value per label',
+    "scores": 'what `update` is given, "probs" or "logits"',
+    "ignore_index": "rows with this label are left out",
+}
+
+
 def adapter_class(
     base: type[SumsMetric], name: str, metric: FocalcalMetric, limited: Any, docstring: str, **attributes: Any
 ) -> type[SumsMetric]:
@@ -35,7 +46,7 @@ def adapter_class(
     own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in shown.items()]
     attributes |= {
         "__signature__": call.replace(parameters=[*common, *own, rest]),
-        "__doc__": docstring,
+        "__doc__": docstring + _arguments(metric, [*call.parameters, *shown]),
         "__module__": "focalcal.integrations.torchmetrics",
         "metric": metric,
         "higher_is_better": None if metric.better is None else metric.better == "higher",
@@ -43,6 +54,13 @@ def adapter_class(
         "plot_upper_bound": upper if math.isfinite(upper) else None,
     }
     return type(name, (base,), attributes)
+
+
+def _arguments(metric: FocalcalMetric, names: Sequence[str]) -> str:
+    """The part of a docstring that says what each argument is."""
+    known = (name for name in names if name != "kwargs")
+    described = {name: _ARGUMENTS.get(name) or f"as `focalcal.metrics` takes it in `{metric.name}`" for name in known}
+    return "\n\nArgs:\n" + "\n".join(f"    {name}: {text}." for name, text in described.items())
 
 
 def _options(metric: FocalcalMetric) -> dict[str, Any]:

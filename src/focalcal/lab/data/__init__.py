@@ -82,11 +82,11 @@ def load_data(
     """The data set of a name; its content is checked.
 
     Args:
-        name: As `data_loader` takes it.
-        data_dir: The folder of the data sets; None: where FOCALCAL_DATA points.
-        allow_partial: Accept a part of it, such as a test split alone; the provenance then says `partial` and how
+        name: as `data_loader` takes it.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
+        allow_partial: accept a part of it, such as a test split alone; the provenance then says `partial` and how
             many examples there are.
-        options: The loader's own, such as `validation=0`; an unknown one lists them.
+        options: the loader's own, such as `validation=0`; an unknown one lists them.
 
     Returns:
         The examples of its splits.
@@ -116,7 +116,7 @@ def data_loader(name: str) -> Callable[..., DataSet]:
     """What loads the data set of a name.
 
     Args:
-        name: Of DATA_SETS or OWN_DATA, or `package.module:function`. A function that is not ours is given `folder`,
+        name: of DATA_SETS or OWN_DATA, or `package.module:function`. A function that is not ours is given `folder`,
             which holds the data sets, and `allow_partial` if it takes them.
 
     Returns:
@@ -132,7 +132,7 @@ def data_options(name: str) -> dict[str, Any]:
     """The options that `load_data` takes for a data set.
 
     Args:
-        name: As `data_loader` takes it.
+        name: as `data_loader` takes it.
 
     Returns:
         The default of each option by its name.

@@ -22,11 +22,11 @@ class Examples:
     """Inputs, labels and the identity of each example; NumPy arrays, which `torch.from_numpy` takes without a copy.
 
     Args:
-        inputs: images uint8 (N, C, H, W), tokens int64 (N, L) padded with 0, or features float (N, D)
-        labels: int64 (N,), the index of the class; bool (N, L) where an example has any number of L labels
-        ids: (N,) str or int, each once: the same example has the same id wherever it occurs
-        posterior: float64 (N, K), the true class probabilities eta(x), where they are known
-        groups: (N,) str or int, what must not be divided between splits: the patient
+        inputs: images uint8 (N, C, H, W), tokens int64 (N, L) padded with 0, or features float (N, D).
+        labels: int64 (N,), the index of the class; bool (N, L) where an example has any number of L labels.
+        ids: (N,) str or int, each once: the same example has the same id wherever it occurs.
+        posterior: float64 (N, K), the true class probabilities eta(x), where they are known.
+        groups: (N,) str or int, what must not be divided between splits: the patient.
 
     >>> rows = Examples(np.eye(3), labels=np.array([0, 1, 1]), ids=np.arange(3))
     >>> rows.take(rows.labels == 1).ids
@@ -90,15 +90,15 @@ class DataSet:
     """A data set's examples in splits that share no id and no group; a split that is not there is empty.
 
     Args:
-        name: Of the data set.
-        classes: Names of the classes, or of the labels where an example has several.
-        train, val, test: The splits.
-        vocabulary: Of texts, the word of each token; token 0 is padding.
-        provenance: In what JSON can express: which files were read (size and SHA-256), how the splits were made,
+        name: of the data set.
+        classes: names of the classes, or of the labels where an example has several.
+        train, val, test: the splits.
+        vocabulary: of texts, the word of each token; token 0 is padding.
+        provenance: in what JSON can express: which files were read (size and SHA-256), how the splits were made,
             how many examples each holds, the fingerprint of each, and whether parts are missing.
-        files: All files and folders that decide what a loader of your own returns: while none of them changes, a
+        files: all files and folders that decide what a loader of your own returns: while none of them changes, a
             study is planned without loading the data again.
-        categories: Of features, how many codes (0, 1, ...) each of the last columns has, which hold categories and
+        categories: of features, how many codes (0, 1, ...) each of the last columns has, which hold categories and
             not numbers.
 
     >>> from focalcal.lab.data import load_data
@@ -161,7 +161,7 @@ def fingerprint(examples: Examples) -> str:
     """SHA-256 over every field's name, type, shape and bytes, the same on every machine.
 
     Args:
-        examples: Of one split.
+        examples: of one split.
 
     Returns:
         64 hexadecimal digits.

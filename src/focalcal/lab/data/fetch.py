@@ -28,9 +28,9 @@ def fetch_data_set(name: str, folder: Path, *, progress: OnBytes | None = None) 
     been unpacked.
 
     Args:
-        name: Of a data set of `CATALOGUE`.
-        folder: That of all data sets, as FOCALCAL_DATA names it.
-        progress: Is told how far a download is, in bytes.
+        name: of a data set of `CATALOGUE`.
+        folder: that of all data sets, as FOCALCAL_DATA names it.
+        progress: is told how far a download is, in bytes.
 
     Returns:
         The folder that its loader reads; None if it needs no file.

@@ -25,8 +25,8 @@ def word_vectors(
     """GloVe 6B's vectors of the words of a vocabulary, from the folder of the data sets.
 
     Args:
-        vocabulary: A data set's: row i belongs to token i, and row 0, padding, is zero.
-        data_dir: The folder of the data sets; None: where FOCALCAL_DATA points.
+        vocabulary: a data set's: row i belongs to token i, and row 0, padding, is zero.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
         dimension: 50, 100, 200 or 300.
 
     Returns:

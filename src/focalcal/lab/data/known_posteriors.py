@@ -111,9 +111,9 @@ def relabelled(data: DataSet, *, temperature: float = 2.0, seed: int = 0) -> Dat
     labels.
 
     Args:
-        data: Of one label per example.
-        temperature: The regression's logits are divided by it: more makes labels noisier.
-        seed: Of the draws.
+        data: of one label per example.
+        temperature: the regression's logits are divided by it: more makes labels noisier.
+        seed: of the draws.
 
     Returns:
         The data set; `posterior` of its splits is what the labels were drawn from.

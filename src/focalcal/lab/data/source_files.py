@@ -26,7 +26,7 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     """The folder of the data sets.
 
     Args:
-        folder: Where they are; None: what the environment variable FOCALCAL_DATA names.
+        folder: where they are; None: what the environment variable FOCALCAL_DATA names.
 
     Returns:
         The folder.

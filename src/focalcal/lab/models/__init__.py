@@ -81,7 +81,15 @@ MODEL_INFO: dict[str, ModelInfo] = {
 
 
 def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:
-    """A fresh network of that name; its weights follow from torch's seed. `options` are those of its builder.
+    """A fresh network; its weights follow from torch's seed.
+
+    Args:
+        name: as `model_builder` takes it.
+        classes: how many logits.
+        options: those of its builder; `model_options` lists them.
+
+    Returns:
+        The network, in training mode.
 
     >>> build_model("mlp", classes=3, features=4, hidden=())
     MLP(
@@ -102,17 +110,47 @@ def build_model(name: str, *, classes: int, **options: Any) -> nn.Module:
 
 
 def model_builder(name: str) -> Callable[..., nn.Module]:
-    """What is called with `classes` and options to build the network: of MODELS, or `package.module:Class`."""
+    """What is called with `classes` and options to build a network.
+
+    Args:
+        name: of MODELS, or `package.module:Class`.
+
+    Returns:
+        The class or function.
+
+    >>> model_builder("mlp").__name__
+    'MLP'
+    """
     return resolve("models", name, MODELS)
 
 
 def model_options(name: str) -> list[str]:
-    """The options that the network's builder takes besides `classes`."""
+    """The options of a network.
+
+    Args:
+        name: as `model_builder` takes it.
+
+    Returns:
+        What its builder takes besides `classes`.
+
+    >>> model_options("mlp")
+    ['features', 'hidden', 'dropout']
+    """
     return [option for option in signature(model_builder(name)).parameters if option != "classes"]
 
 
 def model_info(name: str) -> ModelInfo:
-    """What the network expects; of code that is not the package's the attribute `info`, if it has one."""
+    """What a network expects.
+
+    Args:
+        name: of MODELS, or `package.module:Class`.
+
+    Returns:
+        Its `ModelInfo`; of code that is not the package's the attribute `info`, if it has one.
+
+    >>> model_info("dan").inputs
+    'tokens'
+    """
     return MODEL_INFO[name] if name in MODEL_INFO else getattr(model_builder(name), "info", UNKNOWN)
 
 

@@ -33,6 +33,20 @@ class Airbench94(nn.Module):
     layer is a fifth of a step. Batch norm sees `group` images at a time, which stay in a processor's cache, and
     remembers by `momentum` per group. In evaluation the logits are the mean over the image and its mirror
     image. The linear layer is computed in float32, whatever the others are in.
+
+    Args:
+        classes: how many logits.
+        whitening: normalised training images (M, 3, H, W), or None.
+        widths: channels of the three blocks.
+        divisor: of the logits.
+        group: images per batch norm.
+        momentum: of batch norm, per group.
+        bias_batches: how long the biases of the whitening are trained.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("airbench94", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    1971352
     """
 
     def __init__(

@@ -18,6 +18,19 @@ class DeepAveragingNetwork(nn.Module):
     Without hidden layers it is the classifier of fastText. `embedding`, `vocabulary`, `dimension` and `train_embedding`
     are those of `GlobalPoolingCNN`. 15,508 parameters for dimension 100, a hidden layer of 128 and 20 classes, and the
     embedding's beside them. Layers start from torch's defaults.
+
+    Args:
+        classes: how many logits.
+        embedding: a matrix (V, D), one row per token id; None: random rows from N(0, 1).
+        vocabulary, dimension: how many random rows, and how long.
+        train_embedding: None: a matrix is kept as it is and a random one trained.
+        dropout: the rate.
+        hidden: widths of the hidden layers.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("dan", classes=10, vocabulary=100)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    24218
     """
 
     def __init__(

@@ -51,6 +51,15 @@ class DenseNet121(nn.Module):
     """Blocks of 6, 12, 24, 16 dense layers with growth 32, halved in channels and size between them.
 
     Images (N, channels, H, W) to logits (N, outputs). `stem` turns an image into 64 maps.
+
+    Args:
+        outputs: how many logits.
+        stem: turns an image into 64 maps.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("densenet121", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    6956298
     """
 
     def __init__(self, outputs: int, stem: OrderedDict[str, nn.Module]) -> None:
@@ -81,6 +90,16 @@ def densenet121(classes: int, *, channels: int = 3) -> DenseNet121:
     """DenseNet-121 for 32x32 images as Mukhoti et al. (2020) trained it: the stem is one bare 3x3 convolution.
 
     6,956,298 parameters for 10 classes, 7,048,548 for 100. Starts from torch's defaults, as theirs does.
+
+    Args:
+        classes: how many logits.
+        channels: of the images.
+
+    Returns:
+        The network, for images (N, channels, H, W).
+
+    >>> sum(parameter.numel() for parameter in densenet121(100).parameters())
+    7048548
     """
     classes, channels = whole("classes", classes, 2), whole("channels", channels, 1)
     stem: OrderedDict[str, nn.Module] = OrderedDict()
@@ -95,6 +114,16 @@ def chexnet(classes: int = 14, *, pretrained: str | None = None) -> DenseNet121:
     pathologies of ChestX-ray14. Starts as torchvision's: He's N(0, 2 / fan_in), the linear layer's bias zero; or from
     `pretrained`, a file, folder or hub id with the weights of torchvision's DenseNet-121. Its head stays if it has
     `classes` outputs and is drawn anew otherwise.
+
+    Args:
+        classes: how many logits.
+        pretrained: what it starts from; None: random weights.
+
+    Returns:
+        The network, for images (N, 3, H, W).
+
+    >>> sum(parameter.numel() for parameter in chexnet().parameters())
+    6968206
     """
     classes = whole("classes", classes, 1)
     stem: OrderedDict[str, nn.Module] = OrderedDict()

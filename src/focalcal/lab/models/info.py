@@ -8,7 +8,14 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Images in [0, 1] become (image - mean) / std, channel by channel."""
+    """Images in [0, 1] become (image - mean) / std, channel by channel.
+
+    Args:
+        mean, std: of each channel.
+
+    >>> Normalisation(mean=(0.5, 0.5, 0.5), std=(0.2, 0.2, 0.2)).mean
+    (0.5, 0.5, 0.5)
+    """
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -24,13 +31,19 @@ PLUS_MINUS_ONE = Normalisation(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
 class ModelInfo:
     """One entry of MODELS, seen from outside.
 
-    `inputs` says what a batch holds: images (N, C, H, W), token ids (N, L) or feature vectors (N, D). `shape` is one
-    example's, as the defaults and the reference have it; None where an option decides it. `normalisation` belongs to
-    networks that published weights come with; elsewhere the data set decides.
+    Args:
+        inputs: what a batch holds: images (N, C, H, W), token ids (N, L), feature vectors (N, D), or any.
+        shape: one example's, as the defaults and the reference have it; None where an option decides it.
+        feature_layer: names the module, for `get_submodule`, whose output a saliency map such as Grad-CAM weighs;
+            None where there is none.
+        feature_layout: how to read that output: `maps` (N, C, h, w), `patches` (N, h * w, C), or
+            `class_and_patches` (N, 1 + h * w, C).
+        normalisation: of networks that published weights come with; elsewhere the data set decides.
+        multilabel: whether an example has several labels.
 
-    `feature_layer` names the module, for `get_submodule`, whose output a saliency map such as Grad-CAM weighs, None
-    where there is none. `feature_layout` says how to read that output: `maps` (N, C, h, w), `patches` (N, h * w, C),
-    or `class_and_patches` (N, 1 + h * w, C).
+    >>> from focalcal.lab.models import model_info
+    >>> model_info("resnet50").inputs
+    'images'
     """
 
     inputs: Literal["images", "tokens", "features", "any"]

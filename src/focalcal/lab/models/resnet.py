@@ -113,6 +113,19 @@ class ResNet(nn.Module):
 
     Images (N, channels, H, W) of any size to logits (N, classes).
     Convolutions start as He's N(0, 2 / fan_out), the linear layer as torch's default.
+
+    Args:
+        classes: how many logits.
+        block: makes a block.
+        stem: channels of the stem.
+        widths: of the stages.
+        blocks: how many each stage has.
+        channels: of the images.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("resnet50", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    23520842
     """
 
     def __init__(
@@ -160,6 +173,18 @@ def basic_resnet(depth: int, classes: int, *, shortcut: Shortcut = "conv", chann
     conv        78,042  272,474  466,906  661,338  855,770  1,730,714
     pad         75,290  269,722  464,154  658,586  853,018  1,727,962
     =========  =======  =======  =======  =======  =======  =========
+
+    Args:
+        depth: 6 n + 2.
+        classes: how many logits.
+        shortcut: what joins stages.
+        channels: of the images.
+
+    Returns:
+        The network, for images (N, channels, H, W).
+
+    >>> sum(parameter.numel() for parameter in basic_resnet(20, 10, shortcut="pad").parameters())
+    269722
     """
     whole("depth", depth, 8)
     if (depth - 2) % 6:
@@ -175,6 +200,16 @@ def resnet50(classes: int, *, channels: int = 3) -> ResNet:
 
     23,520,842 parameters for 10 classes, 23,705,252 for 100, 23,910,152 for 200. The same network serves CIFAR (32x32,
     last maps 4x4) and Tiny-ImageNet (64x64, last maps 8x8), since the maps are averaged.
+
+    Args:
+        classes: how many logits.
+        channels: of the images.
+
+    Returns:
+        The network, for images (N, channels, H, W).
+
+    >>> sum(parameter.numel() for parameter in resnet50(100).parameters())
+    23705252
     """
     widths = (64, 128, 256, 512)
     return ResNet(classes, Bottleneck, stem=64, widths=widths, blocks=(3, 4, 6, 3), channels=channels)
@@ -186,16 +221,34 @@ def wide_resnet26_10(classes: int, *, channels: int = 3) -> ResNet:
     Images (N, channels, H, W) to logits (N, classes). 36,481,434 parameters for 10 classes, 36,539,124 for 100. Batch
     norm and rectifier follow the convolutions, where the original puts them before; 26 counts the stem, 24 convolutions
     and the linear layer, and by the original's rule, 6 n + 4, this network would be called 28 layers deep.
+
+    Args:
+        classes: how many logits.
+        channels: of the images.
+
+    Returns:
+        The network.
+
+    >>> sum(parameter.numel() for parameter in wide_resnet26_10(10).parameters())
+    36481434
     """
     return ResNet(classes, BasicBlock, stem=16, widths=(160, 320, 640), blocks=(4, 4, 4), channels=channels)
 
 
 def load_published_resnet(path: str | PathLike[str], name: str) -> ResNet:
-    """The network `name` ("resnet20", "resnet32", "resnet44", "resnet56") for 10 classes, in evaluation mode.
+    """A published ResNet for 10 classes. Every key of its weights must be there, and no other, in its shape; nothing
+    is unpickled. Images (N, 3, 32, 32) in [0, 1] want the normalisation `focalcal.lab.models.IMAGENET`.
 
-    `path` is an .npz archive whose arrays are called NAME/KEY, as in "resnet20/layer1.0.conv1.weight"; the arrays of
-    other networks are left alone, and nothing is unpickled. Every key must be there, and no other, in its shape.
-    Images (N, 3, 32, 32) in [0, 1] want the normalisation `focalcal.lab.models.IMAGENET`.
+    Args:
+        path: an .npz archive whose arrays are called NAME/KEY, as in "resnet20/layer1.0.conv1.weight"; the arrays
+            of other networks are left alone.
+        name: "resnet20", "resnet32", "resnet44" or "resnet56".
+
+    Returns:
+        The network, in evaluation mode.
+
+    >>> from focalcal.lab.models import load_published_resnet
+    >>> network = load_published_resnet("cifar10_resnets.npz", "resnet20")  # doctest: +SKIP
     """
     one_of("name", name, PUBLISHED)
     network = basic_resnet(PUBLISHED[name], 10, shortcut="pad")

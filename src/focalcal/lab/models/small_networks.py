@@ -15,6 +15,16 @@ class SmallCNN(nn.Module):
 
     Images (N, channels, H, W), H and W at least 4, to logits (N, classes): the last maps are averaged. 141,034
     parameters for 3 channels, width 32 and 10 classes. Convolutions start as He's N(0, 2 / fan_out).
+
+    Args:
+        classes: how many logits.
+        channels: of the images.
+        width: w.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("small_cnn", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    141034
     """
 
     def __init__(self, classes: int, *, channels: int = 3, width: int = 32) -> None:
@@ -44,6 +54,17 @@ class MLP(nn.Module):
     Inputs (N, features), or any (N, ...) of that many numbers per example, to logits (N, classes). The widths w_0 =
     features, w_1, ..., classes make sum (w_i + 1) w_{i+1} parameters: 85,002 for 64 features and 10 classes. Layers
     start from torch's defaults.
+
+    Args:
+        classes: how many logits.
+        features: numbers per example.
+        hidden: widths of the hidden layers.
+        dropout: the rate, after each of them.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("mlp", classes=10, features=64)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    85002
     """
 
     def __init__(

@@ -23,6 +23,21 @@ class TabularMLP(nn.Module):
     from N(0, `spread`) and trained; a category its row of an embedding. Inputs (N, features), whose last columns are
     the codes of `categories`, one size each, to logits (N, classes). `width` is the size of an embedding; without
     `frequencies` numbers go in as they are.
+
+    Args:
+        classes: how many logits.
+        features: columns.
+        categories: how many codes each of the last columns has.
+        hidden: widths of the hidden layers.
+        dropout: the rate.
+        frequencies: numbers c of each column.
+        width: size of an embedding.
+        spread: of the frequencies at the start.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("tabular_mlp", classes=10, features=4)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    22634
     """
 
     starts: Tensor
@@ -81,7 +96,19 @@ class TabularMLP(nn.Module):
 
 
 def is_estimator(builder: Callable[..., Any]) -> bool:
-    """Whether it makes what is fitted at once and not by gradients: scikit-learn's classifiers and those like them."""
+    """Whether a builder makes what is fitted at once and not by gradients: scikit-learn's classifiers and those like
+    them.
+
+    Args:
+        builder: as `model_builder` returns it.
+
+    Returns:
+        True or False.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> is_estimator(GaussianNB)
+    True
+    """
     return callable(getattr(builder, "fit", None)) and not (inspect.isclass(builder) and issubclass(builder, nn.Module))
 
 
@@ -90,6 +117,18 @@ class EstimatorNetwork(nn.Module):
 
     A class that it gives no probability, as forests do, has the logarithm of the smallest float32, about -87, so that
     what is stored is finite: an NLL that one such row raises by 87 shows it.
+
+    Args:
+        made: the classifier.
+        classes: how many there are.
+
+    >>> import torch
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> network = EstimatorNetwork(LogisticRegression(), classes=2)
+    >>> inputs = np.arange(6.0).reshape(6, 1)
+    >>> network.fit(inputs, np.array([0, 0, 0, 1, 1, 1]))
+    >>> network(torch.as_tensor(inputs)).argmax(1)
+    tensor([0, 0, 0, 1, 1, 1])
     """
 
     def __init__(self, made: Any, classes: int) -> None:

@@ -21,6 +21,18 @@ class GlobalPoolingCNN(nn.Module):
     `embedding` is a matrix (V, D), one row per token id, or None for `vocabulary` random rows of `dimension` from
     N(0, 1). A matrix is kept as it is and a random one trained, unless `train_embedding` says otherwise. Id 0 is
     padding and never trained; its random vector is zero. Layers start from torch's defaults, as in the reference.
+
+    Args:
+        classes: how many logits.
+        embedding: a matrix (V, D), one row per token id; None: random rows from N(0, 1).
+        vocabulary, dimension: how many random rows, and how long.
+        train_embedding: None: a matrix is kept as it is and a random one trained.
+        dropout: the rate.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("gp_cnn", classes=10, vocabulary=100)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    256026
     """
 
     def __init__(

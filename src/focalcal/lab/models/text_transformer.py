@@ -24,6 +24,18 @@ class TextTransformer(nn.Module):
 
     Random weights are N(0, 0.02) with zero biases; `pretrained` is a folder or a hub id in the format of
     `transformers`, of this size. `dropout` is that of the embeddings, the blocks, the attention and the last layer.
+
+    Args:
+        classes: how many logits.
+        pretrained: what it starts from; None: random weights.
+        vocabulary: word pieces.
+        width, layers, heads: of the blocks.
+        dropout: the rate.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("minilm", classes=10, vocabulary=100, layers=1)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    2162698
     """
 
     def __init__(

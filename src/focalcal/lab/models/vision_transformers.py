@@ -49,6 +49,17 @@ class VisionTransformer(LogitsOnly):
     Random weights are N(0, 0.02), truncated, with zero biases; `pretrained` is a folder or a hub id in the format of
     `transformers` or of timm, or a file with timm's names, and must fit `image_size`. In training, `drop_path` is the
     highest rate of stochastic depth, that of the last block; `transformers` has none for this network.
+
+    Args:
+        classes: how many logits.
+        image_size: side of the images.
+        pretrained: what it starts from; None: random weights.
+        drop_path: the highest rate of stochastic depth.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("vit_small", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    21669514
     """
 
     def __init__(
@@ -82,6 +93,18 @@ class SwinTransformer(LogitsOnly):
     Random weights are N(0, 0.02), truncated, with zero biases; `pretrained` is a folder or a hub id in the format of
     `transformers` or of timm, or a file with timm's names. In training, `drop_path` is the highest rate of stochastic
     depth, that of the last block.
+
+    Args:
+        classes: how many logits.
+        image_size: side of the images.
+        window: side of a window, in patches.
+        pretrained: what it starts from; None: random weights.
+        drop_path: the highest rate of stochastic depth.
+
+    >>> from focalcal.lab.models import build_model
+    >>> network = build_model("swin_tiny", classes=10)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    27527044
     """
 
     def __init__(

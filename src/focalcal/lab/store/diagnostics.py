@@ -48,9 +48,9 @@ class StoreProblem:
     no failure  something else in the place of a failure's record
 
     Args:
-        path: Of the file or folder.
-        kind: One of the above.
-        fact: What is wrong with it.
+        path: of the file or folder.
+        kind: one of the above.
+        fact: what is wrong with it.
 
     >>> StoreProblem(Path("runs/ab12"), "foreign", "has no record.json").kind
     'foreign'

@@ -26,10 +26,10 @@ class Run:
     thousands of runs need the `glance` alone.
 
     Args:
-        folder: Where its files are.
-        records: Its own record and, by name, those of its evaluations.
-        checksums: What compares files with what was stored.
-        glance: What a list shows, as JSON.
+        folder: where its files are.
+        records: its own record and, by name, those of its evaluations.
+        checksums: what compares files with what was stored.
+        glance: what a list shows, as JSON.
 
     >>> from tempfile import TemporaryDirectory
     >>> from focalcal import Predictions
@@ -38,7 +38,7 @@ class Run:
     ...     test = Predictions(probs=[[0.8, 0.2], [0.3, 0.7]], labels=[0, 0], split="test")
     ...     run = Store(folder).record(name="my_loss", predictions=test, seed=0)
     ...     print(run.spec.name, round(run.metrics("test")["nll"], 4), run.predictions("test").labels)
-    custom custom my_loss seed 0 0.7136 [0 0]
+    custom/custom my_loss seed 0 0.7136 [0 0]
     """
 
     def __init__(

@@ -29,11 +29,11 @@ class Protocol(Described):
     """Which examples a run is trained and tested on; by default all. What it is evaluated on besides: `Evaluations`.
 
     Args:
-        imbalance: largest over smallest class of the training split, made long-tailed; None leaves it as it is
-        train_examples: train on so many examples, chosen by the data set's own order and a fixed seed; None: all
-        test_examples: likewise of the validation split, the test split and each shift
-        allow_partial: whether a data set of which files are missing will do
-        evaluate_every: epochs between evaluations; the last epoch is always evaluated
+        imbalance: largest over smallest class of the training split, made long-tailed; None leaves it as it is.
+        train_examples: train on so many examples, chosen by the data set's own order and a fixed seed; None: all.
+        test_examples: likewise of the validation split, the test split and each shift.
+        allow_partial: whether a data set of which files are missing will do.
+        evaluate_every: epochs between evaluations; the last epoch is always evaluated.
 
     >>> Protocol(train_examples=500, evaluate_every=2).train_examples
     500
@@ -54,12 +54,12 @@ class Spec(Described):
     """One training run. `gamma=2` and `gamma=2.0` are the same one.
 
     Args:
-        data_set, model: by name
-        objective: the loss, by name
-        objective_options: all of its hyper-parameters, defaults included
-        training: the recipe by value: what `Recipe.as_dict()` says, less the fields above
-        protocol: which examples
-        seed: of the initial weights, the order, the augmentation and the drop-out
+        data_set, model: by name.
+        objective: the loss, by name.
+        objective_options: all of its hyper-parameters, defaults included.
+        training: the recipe by value: what `Recipe.as_dict()` says, less the fields above.
+        protocol: which examples.
+        seed: of the initial weights, the order, the augmentation and the drop-out.
 
     >>> training = {"epochs": 10, "batch_size": 64}
     >>> spec = Spec(data_set="digits", model="mlp", objective="focal", objective_options={"gamma": 2}, seed=0,
@@ -105,11 +105,11 @@ class Evaluations(Described):
     """What a trained network is evaluated on besides its own splits; by default nothing.
 
     Args:
-        shifts: data sets that test predictions are made on as well: "svhn", "cifar10c"
-        severities: of corrupted sets
-        saliency: Grad-CAM maps of so many test images
+        shifts: data sets that test predictions are made on as well: "svhn", "cifar10c".
+        severities: of corrupted sets.
+        saliency: Grad-CAM maps of so many test images.
         keep_weights: store the final weights of what is trained, for evaluations that are asked for later; None: if
-            they take no more than 50 MB
+            they take no more than 50 MB.
 
     >>> Evaluations(shifts=("svhn", "cifar10c"), saliency=8).names
     ('cifar10c-5', 'svhn', 'saliency-8')
@@ -159,10 +159,10 @@ class Evaluation:
     """What came out of evaluating a trained network on more than its own splits.
 
     Args:
-        name: that of its folder: letters, digits, ".", "_" and "-"
-        record: {"metrics": {split: {metric: number}}, "provenance": {...}, "seconds": number}
-        predictions: of splits that the run does not have
-        files: others to keep, by the name they get
+        name: that of its folder: letters, digits, ".", "_" and "-".
+        record: {"metrics": {split: {metric: number}}, "provenance": {...}, "seconds": number}.
+        predictions: of splits that the run does not have.
+        files: others to keep, by the name they get.
 
     >>> Evaluation("blurred", {"metrics": {"blurred": {"nll": 0.7}}, "provenance": {}, "seconds": 1.0}).name
     'blurred'

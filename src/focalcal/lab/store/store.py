@@ -41,8 +41,8 @@ class Store:
     The folder may lie on a file system that several machines share. See `layout.py` for what is in it.
 
     Args:
-        path: The folder, which may lie on a file system that several machines share.
-        create: Whether a folder that is not there is made.
+        path: the folder, which may lie on a file system that several machines share.
+        create: whether a folder that is not there is made.
 
     >>> from tempfile import TemporaryDirectory
     >>> from focalcal import Predictions

@@ -104,11 +104,26 @@ def is_complete(run: Run | RunProblem | None, evaluations: Evaluations) -> bool:
 def find_gaps(
     specs: Iterable[Spec], store: Store, evaluations: Evaluations = NOTHING_MORE, *, stored: Stored | None = None
 ) -> list[CellGap]:
-    """What is not whole, in the order of the cells; none of a study that is finished.
+    """What keeps cells from being whole.
 
-    A cell must be stored; have a record of every epoch with a finite training loss; have predictions and every metric,
-    each of them finite, of the test split and of the validation split if there is one; and these evaluations.
-    `stored` is what `examine_cells` found, if the store was looked at before.
+    A cell must be stored; have a record of every epoch with a finite training loss; have predictions and every
+    metric, each of them finite, of the test split and of the validation split if there is one; and the evaluations.
+
+    Args:
+        specs: the cells.
+        store: which is looked at.
+        evaluations: that each must have.
+        stored: what `examine_cells` found, if the store was looked at before.
+
+    Returns:
+        The gaps, in the order of the cells; none of a study that is finished.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal.lab.studies import load_study
+    >>> with TemporaryDirectory() as folder:
+    ...     cells = load_study("digits", seeds=1).specs()
+    ...     {gap.kind for gap in find_gaps(cells, Store(folder))}
+    {'not run'}
     """
     cells = list(dict.fromkeys(specs))
     there = examine_cells(cells, store) if stored is None else stored

@@ -76,13 +76,38 @@ def evaluate_run(
     threads: int = 1,
     report: Report | None = None,
 ) -> Run:
-    """Add to a stored run what it lacks of these evaluations; nothing that is stored changes, nothing is trained.
+    """Add to a stored run what it lacks of some evaluations; nothing that is stored changes, nothing is trained.
 
-    `test_sets` are .npz files with the arrays `inputs`, as the run's data set has them, `labels`, which are its
-    classes, and perhaps `ids`; of a run on files of one's own (`focalcal.lab.data.OWN_DATA`) files like those, which
-    are read as they were. Each becomes a split, and an evaluation, of the file's name. Each evaluation is stored when
-    it is there, whole. A run without weights, or one that was trained elsewhere, raises `NoWeightsError`; one that
-    has everything needs none.
+    Each evaluation is stored when it is there, whole. A run without weights, or one that was trained elsewhere,
+    raises `NoWeightsError`; one that has everything needs none.
+
+    Args:
+        run: of the store.
+        store: which is given them.
+        evaluations: what is asked for.
+        test_sets: .npz files with the arrays `inputs`, as the run's data set has them, `labels`, which are its
+            classes, and perhaps `ids`; of a run on files of your own (`focalcal.lab.data.OWN_DATA`) files like
+            those, which are read as they were. Each becomes a split, and an evaluation, of the file's name.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
+        device: where the network computes.
+        threads: how many torch may use.
+        report: is told how far it is.
+
+    Returns:
+        The run with all of them.
+
+    >>> from dataclasses import replace
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal.lab.store import Store
+    >>> from focalcal.lab.studies import run_spec, spec_of
+    >>> from focalcal.lab.training import recipe
+    >>> quick = replace(recipe("digits_mlp_lite"), epochs=1)
+
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     run = run_spec(spec_of(quick, "ce", seed=0), store)
+    ...     evaluate_run(run, store, test_sets=[]).evaluations
+    ()
     """
     progress = RunProgress(run.key, 0, report)
     with store.claim(run.spec):
@@ -101,7 +126,23 @@ def evaluate_run(
 def evaluate_runs(
     runs: Iterable[Run], store: Store, evaluations: Evaluations = NOTHING_MORE, **options: Any
 ) -> list[Evaluated]:
-    """`evaluate_run` of each. One that cannot be evaluated says why in `refused`, and the others go on."""
+    """`evaluate_run` of each of several runs. One that cannot be evaluated says why, and the others go on.
+
+    Args:
+        runs: of the store.
+        store: which is given them.
+        evaluations: what is asked for.
+        options: as `evaluate_run` takes them: test_sets, data_dir, device, threads.
+
+    Returns:
+        One `Evaluated` per run: the run, what was `added`, or why it was `refused`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal.lab.store import Store
+    >>> with TemporaryDirectory() as folder:
+    ...     evaluate_runs(Store(folder).runs(), Store(folder))
+    []
+    """
     evaluated = []
     for run in runs:
         try:

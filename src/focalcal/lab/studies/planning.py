@@ -42,10 +42,27 @@ def plan_study(
     device: str = "cpu",
     threads: int = 1,
 ) -> list[PlannedCell]:
-    """What `run_study` would do with each cell of the study in the store at `folder`; nothing is trained or written.
+    """What `run_study` would do with each cell of a study; nothing is trained or written.
 
-    Refuses what would fail later: every plug-in of a cell that is to train is called once, and a store that could not
-    be written to is an OSError.
+    Refuses what would fail later: every plug-in of a cell that is to train is called once, and a store that could
+    not be written to is an OSError.
+
+    Args:
+        study: as `run_study` takes it.
+        folder: of the store, which need not be there.
+        smoke: whether of its smallest size.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
+        device: where networks would compute.
+        threads: how many a cell would use.
+
+    Returns:
+        One `PlannedCell` per cell, with what there is to do.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     plan = plan_study("digits", f"{folder}/runs", smoke=True)
+    >>> len(plan), plan[0].spec.name
+    (18, 'digits/small_cnn ce seed 0')
     """
     chosen = study if isinstance(study, Study) else load_study(study, data_dir=data_dir)
     check_untuned(chosen)

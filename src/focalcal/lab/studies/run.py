@@ -47,21 +47,41 @@ def run_spec(
 ) -> Run:
     """Train, predict, measure and store what `spec` says; what the store has already is returned as it is.
 
-    The numbers follow from the spec, the kind of machine and `threads`: not from global random states, nor from what
-    ran before, nor from how often the run was interrupted. A run that was killed goes on from its last checkpoint in
-    the store's workspace. Two processes with the same spec take turns, and the second finds the run stored; those
-    that `torchrun` starts work on it together, the first of them storing.
+    The numbers follow from the spec, the kind of machine and `threads`: not from global random states, nor from
+    what ran before, nor from how often the run was interrupted. A run that was killed goes on from its last
+    checkpoint in the store's workspace. Two processes with the same spec take turns, and the second finds the run
+    stored; those that `torchrun` starts work on it together, the first of them storing.
 
-    A loss that is not finite is recorded in the store and raised. Data and weights that are missing or do not fit raise
-    before any training.
+    A loss that is not finite is recorded in the store and raised. Data and weights that are missing or do not fit
+    raise before any training.
 
-    evaluations         of the trained network besides, and whether its weights are kept. Of a run that is
-                        stored without some of them these are added, from its weights: see `evaluate_run`
-    data_dir            the folder of the data sets; by default what FOCALCAL_DATA names
-    report              is told how far the run is, in epochs, one more for what comes after the training; what it
-                        raises, KeyboardInterrupt say, ends the run, to be resumed later
-    tensorboard         a folder for the logs of any number of runs, each in one of its own
-    checkpoint_seconds  the least time between two checkpoints
+    Args:
+        evaluations: of the trained network besides, and whether its weights are kept. Of a run that is stored
+            without some of them these are added, from its weights: see `evaluate_run`.
+        data_dir: the folder of the data sets; by default what FOCALCAL_DATA names.
+        report: is told how far the run is, in epochs, one more for what comes after the training; what it raises,
+            KeyboardInterrupt say, ends the run, to be resumed later.
+        tensorboard: a folder for the logs of any number of runs, each in one of its own.
+        checkpoint_seconds: the least time between two checkpoints.
+        spec: the run.
+        store: where it is stored.
+        device: where the network computes.
+        threads: how many torch may use.
+
+    Returns:
+        The run, read from the store.
+
+    >>> from dataclasses import replace
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal.lab.store import Store
+    >>> from focalcal.lab.studies import spec_of
+    >>> from focalcal.lab.training import recipe
+    >>> quick = replace(recipe("digits_mlp_lite"), epochs=1)
+
+    >>> with TemporaryDirectory() as folder:
+    ...     run = run_spec(spec_of(quick, "ce", seed=0), Store(folder))
+    ...     print(run.spec.name, run.splits, run.metrics("test")["error"] < 0.9)
+    digits/mlp ce seed 0 ('train', 'val', 'test') True
     """
     processes = joined_processes(device)
     progress = RunProgress(spec.key, spec.training["epochs"], report if processes.first else None)

@@ -66,13 +66,25 @@ def spec_of(
     data_dir: Path | None = None,
     fingerprint: str | None = None,
 ) -> Spec:
-    """The run of this recipe with this objective and these of its options; the others have their defaults.
+    """The run of a recipe with an objective. Whatever can be refused without data is refused here: an unknown
+    objective or option, a value the loss does not take, an objective that does not go with the recipe.
 
-    `objective` is a name of LOSSES, or a plug-in's. Focal Calibration Loss takes the gamma and lam of `fcl_point`
-    where they are not given. Whatever can be refused without data is refused here: an unknown objective or option, a
-    value the loss does not take, an objective that does not go with the recipe.
+    Args:
+        recipe: how the network is trained.
+        objective: a name of LOSSES, or a plug-in's.
+        options: of the objective; the others have their defaults. Focal Calibration Loss takes the gamma and lam of
+            `fcl_point` where they are not given.
+        seed: of the run.
+        protocol: which examples.
+        data_dir: data that are not shipped are loaded from there for their `fingerprint`.
+        fingerprint: of these data, if it is known.
 
-    Data that are not shipped are loaded from `data_dir` for their `fingerprint`, unless that is given.
+    Returns:
+        The spec.
+
+    >>> from focalcal.lab.training import recipe
+    >>> spec_of(recipe("digits_mlp_lite"), "focal", {"gamma": 2}, seed=0).name
+    'digits/mlp focal(gamma=2) seed 0'
     """
     resolved = objective_options(objective, options, recipe)
     problem = pair_problem(recipe, objective, build_loss(objective, resolved))
@@ -109,7 +121,18 @@ def _settings_of(recipe: Recipe) -> dict[str, Any]:
 
 
 def recipe_of(spec: Spec) -> Recipe:
-    """The recipe of a spec; `spec_of` makes the same spec of it, its objective, options, seed and protocol."""
+    """The recipe of a spec; `spec_of` makes the same spec of it, its objective, options, seed and protocol.
+
+    Args:
+        spec: of a run that this package trained.
+
+    Returns:
+        The recipe.
+
+    >>> from focalcal.lab.training import recipe
+    >>> recipe_of(spec_of(recipe("digits_mlp_lite"), "ce", seed=0)) == recipe("digits_mlp_lite")
+    True
+    """
     settings = {name: value for name, value in spec.training.items() if name not in (SOURCES, FINGERPRINT)}
     return Recipe.from_dict({**settings, "data_set": spec.data_set, "model": spec.model})
 

@@ -147,10 +147,18 @@ class Study(Described):
 def load_study(
     name_or_path: str | os.PathLike[str], *, seeds: int | None = None, data_dir: Path | None = None
 ) -> Study:
-    """The shipped study of that name, or the file of that path (with a folder or ending in .toml).
+    """A study, shipped or your own.
 
-    seeds     train with 0, ..., seeds - 1 in place of the seeds that it names
-    data_dir  the folder of the data sets, by default what FOCALCAL_DATA names
+    Args:
+        name_or_path: the name of a shipped one, or the path of a file: with a folder, or ending in .toml.
+        seeds: train with 0, ..., seeds - 1 in place of the seeds that it names.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
+
+    Returns:
+        The study; a faulty file raises `StudyError`.
+
+    >>> len(load_study("digits", seeds=1).specs())
+    19
     """
     file = Path(name_or_path)
     if file.suffix != ".toml" and file.parent == Path():
@@ -173,7 +181,28 @@ def load_study(
 def parse_study(
     text: str, file: str = "study.toml", *, seeds: int | None = None, data_dir: Path | None = None
 ) -> Study:
-    """The study of a TOML text; `file` stands in the messages. Every fault of it is reported at once."""
+    """The study of a TOML text. Every fault of it is reported at once, by `StudyError`.
+
+    Args:
+        text: the text.
+        file: stands in the messages.
+        seeds: train with 0, ..., seeds - 1 in place of the seeds that it names.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
+
+    Returns:
+        The study.
+
+    >>> text = '''
+    ... title = "Two losses"
+    ... seeds = [0, 1]
+    ... [[settings]]
+    ... recipe = "digits_mlp_lite"
+    ... [[objectives]]
+    ... name = ["ce", "brier"]
+    ... '''
+    >>> [spec.name for spec in parse_study(text).specs()][:2]
+    ['digits/mlp ce seed 0', 'digits/mlp brier seed 0']
+    """
     try:
         if _DEEP_KEY.search(text):  # for which tomllib takes memory quadratic in the depth
             raise RecursionError

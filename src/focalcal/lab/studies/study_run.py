@@ -15,12 +15,22 @@ from focalcal.lab.studies.study_file import Study, check_untuned, load_study
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What a store has of a study, and what became of the cells that were run.
+    """What a store has of a study, and what became of the cells that were run: what `run_study` returns.
 
-    specs        every cell
-    runs         the whole runs among them, in the order of the specs
-    gaps         what keeps the study from being finished
-    evaluations  what every network is evaluated on besides
+    Args:
+        study: as it was read.
+        smoke: whether it is its smallest size.
+        store: where the runs are.
+        specs: every cell.
+        evaluations: what every network is evaluated on besides.
+        outcome: what became of each cell.
+        runs: the whole runs among them, in the order of the specs.
+        gaps: what keeps the study from being finished.
+
+    >>> from focalcal.lab.studies import run_study
+    >>> result = run_study("digits", "runs", smoke=True)  # doctest: +SKIP
+    >>> result.complete, result.gaps  # doctest: +SKIP
+    (True, ())
     """
 
     study: Study
@@ -53,14 +63,22 @@ def run_study(
 ) -> StudyResult:
     """Train and evaluate the cells of a study that the store does not have yet.
 
-    study     a shipped study by name, a .toml file, or what `load_study` read
-    store     a folder, made if it is not there, or a `Store`
-    executor  where cells run; by default two at a time in processes of this machine
-    smoke     the study's smallest size
-    on_event  is told what happens, see `events`
-
     A failing cell is a gap of the result, and Ctrl-C ends in a result whose outcome is `interrupted`; the same call
     goes on where it was.
+
+    Args:
+        study: a shipped study by name, a .toml file, or what `load_study` read.
+        store: a folder, made if it is not there, or a `Store`.
+        executor: where cells run; by default two at a time in processes of this machine.
+        smoke: the study's smallest size.
+        on_event: is told what happens, see `events`.
+
+    Returns:
+        A `StudyResult`.
+
+    >>> result = run_study("digits", "runs", smoke=True)  # doctest: +SKIP
+    >>> result.complete, result.gaps  # doctest: +SKIP
+    (True, ())
     """
     chosen = study if isinstance(study, Study) else load_study(study)
     check_untuned(chosen)

@@ -102,7 +102,14 @@ def joined_processes(device: str | torch.device) -> Processes:
 
 
 def is_first_process() -> bool:
-    """Whether this process is the one that should write files: always, but for all except one under `torchrun`."""
+    """Whether this process is the one that should write files.
+
+    Returns:
+        True, but for all processes except one under `torchrun`.
+
+    >>> is_first_process()
+    True
+    """
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank() == 0
     return int(os.environ.get("RANK", "0")) == 0

@@ -48,13 +48,27 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The network of the epoch that is kept, or its average, in evaluation mode; the loss as it ended.
+    """The network of the epoch that is kept, or its average, in evaluation mode; what `fit` returns.
 
-    epochs   one record per epoch
-    outputs  those of the validation and test examples by the network, as they are reported: none where ten crops are,
-             or where every epoch had been trained by an earlier call and no rule could be followed
-    kept     by rule, "last", "nll", "error" and "refined", the epoch that it keeps, whichever of them the recipe names;
-             empty without validation rows of one label
+    Args:
+        model: the network.
+        loss: as it ended.
+        epochs: one record per epoch.
+        seconds: that the training took.
+        outputs: those of the validation and test examples by the network, as they are reported: none where ten
+            crops are, or where every epoch had been trained by an earlier call and no rule could be followed.
+        kept: by rule, "last", "nll", "error" and "refined", the epoch that it keeps, whichever of them the recipe
+            names; empty without validation rows of one label.
+        keep: the recipe's rule.
+
+    >>> from dataclasses import replace
+    >>> from focalcal import FocalCalibrationLoss
+    >>> from focalcal.lab.data import load_data
+    >>> from focalcal.lab.training import recipe
+    >>> quick = replace(recipe("digits_mlp_lite"), epochs=2)
+    >>> fitted = fit(quick, load_data("digits"), FocalCalibrationLoss(gamma=3, lam=1), seed=0)
+    >>> len(fitted.epochs), sorted(fitted.outputs), fitted.calibrator.temperature < 1
+    (2, ['test', 'val'], True)
     """
 
     model: nn.Module
@@ -92,28 +106,53 @@ def fit(
     on_step: OnStep | None = None,
     tensorboard: Path | None = None,
 ) -> Fitted:
-    """Train the recipe's network on `data` with `loss`, which is copied and must give one number per batch.
+    """Train the recipe's network on `data` with `loss`.
 
-    With `model`, a copy of that network is trained instead of the one that the recipe names: any `nn.Module` from a
-    batch of inputs to logits (N, classes), from the weights that it has. Otherwise `seed` decides the initial weights.
+    The numbers follow from recipe, data, loss, network and seed: equal to the bit on one machine, whatever ran
+    before. A second call with the same `folder` goes on from what is there and ends with the same bits; a
+    checkpoint of another recipe, data, loss, network or seed raises `CheckpointError`.
 
-    The numbers follow from recipe, data, loss, network and seed: equal to the bit on one machine, whatever ran before.
-    With `folder`, what the run has reached is kept there (checkpoint.pt, at the end of an epoch, at most every
-    `checkpoint_seconds` and always of the last; epochs.jsonl), and a second call goes on from it and ends with the same
-    bits; a checkpoint of another recipe, data, loss, network or seed raises `CheckpointError`.
-
-    An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches as
-    the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and after
-    the last, with one crop of an image where ten are reported, None where a number is not finite; with `test` also
-    `bins`, the sums of its reliability diagram {count, confidence, correct}; with `val` of one label
+    An epoch's record: `epoch` from 1, `lr` of its last step, `seconds`, `train` {loss, nll, error} over its batches
+    as the network was then, `val` and `test` {loss, nll, error, brier, ece, ...} every `evaluate_every` epochs and
+    after the last, with one crop of an image where ten are reported, None where a number is not finite; with `test`
+    also `bins`, the sums of its reliability diagram {count, confidence, correct}; with `val` of one label
     `refined`, its NLL after the best temperature (cross-fitted below 5,000 rows) and that, {nll, temperature};
     `gammas` and `edges` of a loss that is steered by validation data. A loss with a method `update(probs, labels)`,
     such as AdaFocal, gets the validation split's after each epoch.
 
-    `on_epoch(record, epochs)` follows each epoch and `on_step(steps done, steps in all)` each step; what they raise
-    stops the run, to be resumed. A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says
-    where. A disk without room for two checkpoints raises OSError before any training. A recipe whose model is an
-    estimator is fitted at once (`focalcal.lab.training.estimators`).
+    A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says where. A disk without
+    room for two checkpoints raises OSError before any training. A recipe whose model is an estimator is fitted at
+    once (`focalcal.lab.training.estimators`).
+
+    Args:
+        recipe: how it is trained.
+        data: what it is trained on.
+        loss: is copied, and must give one number per batch.
+        seed: of the initial weights, the order, the augmentation and the drop-out.
+        model: a copy of this network is trained instead of the one that the recipe names: any `nn.Module` from a
+            batch of inputs to logits (N, classes), from the weights that it has.
+        folder: what the run has reached is kept there: checkpoint.pt, at the end of an epoch and always of the
+            last; epochs.jsonl.
+        device: where the network computes.
+        data_dir: the folder of the data sets, for initial weights; None: where FOCALCAL_DATA points.
+        evaluate_every: epochs between evaluations.
+        checkpoint_seconds: the least time between two checkpoints.
+        on_epoch: is called as on_epoch(record, epochs) after each epoch. What it raises stops the run, to be
+            resumed.
+        on_step: likewise after each step, as on_step(steps done, steps in all).
+        tensorboard: a folder for its logs.
+
+    Returns:
+        A `Fitted`: the network, its outputs and the records of its epochs.
+
+    >>> from dataclasses import replace
+    >>> from torch import nn
+    >>> from focalcal.lab.data import load_data
+    >>> from focalcal.lab.training import recipe
+    >>> quick = replace(recipe("digits_mlp_lite"), epochs=2)
+    >>> fitted = fit(quick, load_data("digits"), nn.CrossEntropyLoss(), seed=0)
+    >>> fitted.epochs[-1]["test"]["error"] < fitted.epochs[0]["test"]["error"] < 0.9
+    True
     """
     if model is None and is_estimator(model_builder(recipe.model)):
         return fit_estimator(recipe, data, loss, seed=seed, folder=folder)

@@ -23,11 +23,23 @@ _WHITENED = 5_000  # images that a whitening is computed from, as in the code of
 
 
 def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | None = None) -> nn.Module:
-    """In training mode, on the CPU. What is random in it comes from the stream (seed, "init") and from nothing else.
+    """The network that a recipe starts from. What is random in it comes from the stream (seed, "init") and from
+    nothing else. A network with an option `whitening` is given the first 5,000 training images, normalised.
 
-    `initial_weights` is what the network's builder takes as `pretrained`: a file, a folder or a hub id, or the name of
-    one of those in `data_dir`, by default what FOCALCAL_DATA names; `word_vectors` are in its glove/NAME.txt. A network
-    with an option `whitening` is given the first 5,000 training images, normalised.
+    Args:
+        recipe: names the network and what it starts from; its `word_vectors` are in glove/NAME.txt of `data_dir`.
+        data: the data set, of which it needs the vocabulary or the training images.
+        seed: of the random weights.
+        data_dir: where `initial_weights` may lie; None: where FOCALCAL_DATA points.
+
+    Returns:
+        In training mode, on the CPU.
+
+    >>> from focalcal.lab.data import load_data
+    >>> from focalcal.lab.training import recipe
+    >>> network = build_network(recipe("digits_mlp_lite"), load_data("digits"), seed=0)
+    >>> sum(parameter.numel() for parameter in network.parameters())
+    301066
     """
     if len(data.classes) != recipe.classes:
         raise ValueError(f"classes must be {len(data.classes)} for {data.name}, got {recipe.classes} in the recipe")
@@ -45,7 +57,18 @@ def build_network(recipe: Recipe, data: DataSet, *, seed: int, data_dir: Path | 
 
 
 def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
-    """Refuse, before any data are read, what `build_network` would refuse after: weights or vectors that do not fit."""
+    """Refuse, before any data are read, what `build_network` would refuse after: weights or vectors that do not fit.
+
+    Args:
+        recipe: whose weights and vectors are looked for.
+        data_dir: the folder of the data sets; None: where FOCALCAL_DATA points.
+
+    Returns:
+        Nothing.
+
+    >>> from focalcal.lab.training import recipe
+    >>> check_start(recipe("digits_mlp_lite"))  # it starts from random weights
+    """
     if recipe.word_vectors is not None:
         _vectors_file(recipe, data_dir)
     if recipe.initial_weights is not None:
@@ -53,7 +76,25 @@ def check_start(recipe: Recipe, data_dir: Path | None = None) -> None:
 
 
 def trained_network(recipe: Recipe, weights: Path, data: DataSet) -> nn.Module:
-    """The network with the final weights of a run, in evaluation mode; what it started from is not needed."""
+    """The network with the final weights of a run; what it started from is not needed.
+
+    Args:
+        recipe: how it was trained.
+        weights: the file of its weights.
+        data: the data set, of which it needs the vocabulary.
+
+    Returns:
+        The network, in evaluation mode.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal.lab.data import load_data
+    >>> from focalcal.lab.training import recipe
+    >>> digits, small = load_data("digits"), recipe("digits_mlp_lite")
+    >>> with TemporaryDirectory() as folder:
+    ...     torch.save(build_network(small, digits, seed=0).state_dict(), Path(folder, "weights.pt"))
+    ...     trained_network(small, Path(folder, "weights.pt"), digits).training
+    False
+    """
     state: dict[str, Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
     start = _from_data(recipe, data)
     if recipe.word_vectors is not None:

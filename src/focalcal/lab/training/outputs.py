@@ -107,11 +107,25 @@ def predict(
     device: str | torch.device = "cpu",
     provenance: Mapping[str, Any] | None = None,
 ) -> Predictions:
-    """What `model` says about `examples`, which go through what the recipe's test images go through.
+    """What a network says about examples, which go through what the recipe's test images go through.
 
-    float32 logits; with `evaluation` "ten_crop" float64 probabilities, the mean over the crops of softmax, or of
-    sigmoid where an example has several labels. Labels, ids, groups and posterior are the examples'. The model is moved
-    to `device`, and evaluated in evaluation mode; its mode is as before afterwards.
+    Args:
+        model: is moved to `device`, and evaluated in evaluation mode; its mode is as before afterwards.
+        examples: the rows. Labels, ids, groups and posterior are theirs.
+        recipe: how it was trained.
+        split: name of the split.
+        device: where the network computes.
+        provenance: what else the predictions are to remember.
+
+    Returns:
+        float32 logits; with `evaluation` "ten_crop" float64 probabilities, the mean over the crops of softmax, or
+        of sigmoid where an example has several labels.
+
+    >>> from focalcal.lab.data import load_data
+    >>> from focalcal.lab.training import build_network, recipe
+    >>> digits, small = load_data("digits"), recipe("digits_mlp_lite")
+    >>> predict(build_network(small, digits, seed=0), digits.test, small, split="test").logits.shape
+    (360, 10)
     """
     place = torch.device(device)
     result = outputs(model.to(place), TrainingInputs(examples, recipe, place, reported=True), Processes(place))

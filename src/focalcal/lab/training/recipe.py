@@ -34,10 +34,20 @@ AUGMENTATIONS = tuple(
 
 @frozen
 class Optimizer(Described):
-    """`sgd` takes momentum and nesterov; `adam` adds weight_decay to the gradient, `adamw` decays apart from it.
+    """What moves the weights.
 
-    `undecayed` names the parameters without weight decay: "bias", "norm" (scale and shift of any normalisation),
-    "position" (position embeddings and class tokens, tables of relative positions).
+    Args:
+        name: "sgd", which takes momentum and nesterov; "adam", which adds weight_decay to the gradient; or "adamw",
+            which decays apart from it.
+        lr: the learning rate.
+        momentum, nesterov: of "sgd".
+        betas: of "adam" and "adamw".
+        weight_decay: at least 0.
+        undecayed: the parameters without weight decay: "bias", "norm" (scale and shift of any normalisation),
+            "position" (position embeddings and class tokens, tables of relative positions).
+
+    >>> Optimizer(name="sgd", lr=0.1, momentum=0.9).momentum
+    0.9
     """
 
     name: Annotated[str, among("an optimizer", ("sgd", "adam", "adamw"))]
@@ -67,11 +77,17 @@ class Optimizer(Described):
 class Schedule(Described):
     """How the learning rate moves: up linearly over `warmup` epochs, then by `kind`.
 
-    constant    stays
-    milestones  times `factor` at the end of each of these epochs
-    cosine      half a cosine from lr after the warm-up to 0 at the end
-    linear      a straight line from lr after the warm-up to `factor` lr, or 0, at the end
-    plateau     times `factor` once the validation loss has not fallen for more than `patience` epochs
+    Args:
+        kind: "constant"; "milestones", times `factor` at the end of each of these epochs; "cosine", half a cosine
+            from lr after the warm-up to 0 at the end; "linear", a straight line from there to `factor` lr, or 0;
+            "plateau", times `factor` once the validation loss has not fallen for more than `patience` epochs.
+        milestones: epochs, of that kind.
+        factor: below 1, of "milestones", "linear" and "plateau".
+        patience: of "plateau".
+        warmup: in epochs.
+
+    >>> Schedule(kind="milestones", milestones=(150, 250), factor=0.1).milestones
+    (150, 250)
     """
 
     kind: Annotated[str, among("a schedule", ("constant", "milestones", "cosine", "linear", "plateau"))] = "constant"
@@ -96,7 +112,15 @@ class Schedule(Described):
 
 @frozen
 class Step(Described):
-    """One augmentation of `focalcal.lab.data.augment`, by class name, and its arguments."""
+    """One augmentation of a recipe.
+
+    Args:
+        name: of a class of `focalcal.lab.data.augment`.
+        options: its arguments.
+
+    >>> Step(name="RandomErasing", options={"probability": 0.5}).options
+    (('probability', 0.5),)
+    """
 
     name: Annotated[str, among("an augmentation", AUGMENTATIONS)]
     options: Options = ()
@@ -121,25 +145,42 @@ CONSTANT = Schedule()
 class Recipe(Described):
     """How one network is trained on one data set; the mean of the loss over the batch is minimised.
 
-    `keep` says whose weights are kept: those of the "last" epoch, or of the one with the lowest validation "nll",
-    "error", or NLL after its best temperature, "refined" (`focalcal.lab.training.kept_epochs`).
+    An empty text stands for None, which TOML cannot write. Shipped recipes are TOML files in `training/recipes`,
+    where a comment beside each setting says who states it.
 
-    With `averaging`, a share of the steps such as 0.2, what is evaluated, steers the loss and is kept at the end is
-    the average of the weights over about that share of the steps so far (`focalcal.lab.training.averaging`).
+    Args:
+        data_set: name of the data set.
+        classes: how many it has.
+        model: name of the network.
+        optimizer: an `Optimizer`.
+        epochs, batch_size: how long, and how many examples per step.
+        schedule: a `Schedule` of the learning rate.
+        data_options, model_options: options of the data set's loader and of the network's builder.
+        initial_weights: what the network starts from, whatever its builder takes as `pretrained`: a hub id, file or
+            folder, or one in the folder of the data sets; None: random.
+        word_vectors: likewise, of the words.
+        drop_last: leave out the last batch of an epoch where it is smaller.
+        mixed_precision: holds on a GPU.
+        bfloat16: train and predict so on a CPU too, where it has instructions for it; refused elsewhere.
+        gradient_clip: the largest norm of a gradient.
+        augmentation: steps that see images before (image / 255 - mean) / std.
+        alternating_flip: half of the images, which the seed chooses, are mirrored in odd epochs and the others in
+            even ones.
+        mean, std: of each channel; three numbers make three channels of a grey image.
+        after_normalisation: steps that see images after it.
+        image_size: side of the images that the network sees.
+        evaluation: what a test image goes through: "whole", as it is; "resize", to `image_size` (as the random
+            resized crop does it, else bicubic); or "ten_crop", ten crops of that side whose probabilities are
+            averaged (an epoch's evaluation sees the one at the centre).
+        averaging: a share of the steps such as 0.2: what is evaluated, steers the loss and is kept at the end is
+            the average of the weights over about that share of the steps so far.
+        keep: whose weights are kept: those of the "last" epoch, or of the one with the lowest validation "nll",
+            "error", or NLL after its best temperature, "refined".
 
-    `augmentation` sees images before and `after_normalisation` after (image / 255 - mean) / std, which makes three
-    channels of a grey image where mean and std have three numbers. `evaluation` is what a test image goes through:
-    as it is ("whole"), resized to `image_size` (as the random resized crop does it, else bicubic), or ten crops of that
-    side whose probabilities are averaged (an epoch's evaluation sees the one at the centre).
-    `initial_weights`, whatever the network's builder takes as `pretrained` (a hub id, file or folder, or one in the
-    folder of the data sets), and `word_vectors` name what it starts from, None for random. An empty text stands for
-    None, which TOML cannot write.
-
-    With `alternating_flip` half of the images, which the seed chooses, are mirrored in odd epochs and the others in
-    even ones. `mixed_precision` holds on a GPU; `bfloat16` trains and predicts so on a CPU too, where it has
-    instructions for it, and is refused elsewhere.
-
-    Shipped recipes are TOML files in `training/recipes`, where a comment beside each setting says who states it.
+    >>> small = Recipe(data_set="digits", classes=10, model="mlp", model_options={"features": 64},
+    ...                optimizer=Optimizer(name="sgd", lr=0.1), epochs=5, batch_size=64)
+    >>> small.keep, small.schedule.kind
+    ('last', 'constant')
     """
 
     data_set: Annotated[Name, accepted(lambda name: check_name("data_sets", name, LOADERS))]

@@ -46,15 +46,21 @@ _LONGEST_OUTPUT = 4000  # characters kept of what a killed process printed
 class LocalExecutor:
     """Each cell in a process of its own, `jobs` at a time, each with one thread: the numbers do not depend on `jobs`.
 
-    work          what a cell does, see `cell.Work`; a module-level function. None: `run_spec`
-    options       passed on to it: data_dir, device, ...
-    memory_limit  bytes of memory a cell may allocate (RLIMIT_DATA), torch's own 0.3 GB included; None: no limit
+    A cell that raises, runs out of memory or is killed is recorded and does not disturb the others. A cell that
+    another process works on is left to it: the next free one is taken, and those that are still held at the end are
+    waited for. Ctrl-C, SIGTERM and SIGHUP end all cells, and so does the end of this process, however it comes;
+    what they have saved in their workspaces serves the next attempt. Scripts that use this need `if __name__ ==
+    "__main__":`, as with `multiprocessing`.
 
-    A cell that raises, runs out of memory or is killed is recorded and does not disturb the others. A cell that another
-    process works on is left to it: the next free one is taken, and those that are still held at the end are waited for.
-    Ctrl-C, SIGTERM and SIGHUP end all cells, and so does the end of this process, however it comes; what they have
-    saved in their workspaces serves the next attempt. Scripts that use this need `if __name__ == "__main__":`, as with
-    `multiprocessing`.
+    Args:
+        work: what a cell does, see `cell.Work`; a module-level function. None: `run_spec`.
+        options: passed on to it: data_dir, device, ...
+        memory_limit: bytes of memory a cell may allocate (RLIMIT_DATA), torch's own 0.3 GB included; None: no
+            limit.
+        jobs: how many cells run at a time.
+
+    >>> LocalExecutor(jobs=4).jobs
+    4
     """
 
     def __init__(

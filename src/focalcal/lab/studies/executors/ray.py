@@ -36,18 +36,22 @@ _SECONDS_TO_STOP = 3.0
 class RayExecutor:
     """Each cell a task of a Ray cluster, with one thread; as many at a time as the cluster has room for.
 
-    address        of a running cluster ("auto", "host:6379", "ray://host:10001"); None: one on this machine, for this
-                   grid alone, unless the process is connected to a cluster already
-    cpus_per_cell  reserved for a cell, as are
-    gpus_per_cell  which may be a fraction
-    retries        how often a cell is started again when its worker or node dies; an exception of the cell itself is
-                   a failure at once
-    work, options  as for `LocalExecutor`
-
     The store must lie on a file system that every node sees under the same path, with working file locks: a cell
-    started again goes on from its workspace, and the claim keeps it single. The package must be installed there, and
-    plug-ins be found in the current folder or one of PYTHONPATH, which must be there under the same path. Cells that
-    another grid works on are left to it until the others have ended.
+    started again goes on from its workspace, and the claim keeps it single. The package must be installed there,
+    and plug-ins be found in the current folder or one of PYTHONPATH, which must be there under the same path. Cells
+    that another grid works on are left to it until the others have ended.
+
+    Args:
+        address: of a running cluster ("auto", "host:6379", "ray://host:10001"); None: one on this machine, for this
+            grid alone, unless the process is connected to a cluster already.
+        cpus_per_cell: reserved for a cell, as are.
+        gpus_per_cell: which may be a fraction.
+        retries: how often a cell is started again when its worker or node dies; an exception of the cell itself is
+            a failure at once.
+        work, options: as for `LocalExecutor`.
+
+    >>> RayExecutor("auto", cpus_per_cell=2).cpus_per_cell  # connects when it runs
+    2.0
     """
 
     def __init__(

@@ -32,7 +32,16 @@ _USUAL: Mapping[str, Mapping[str, float]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class TuneCandidate:
-    """An objective with its options, and a learning rate and weight decay where they are not the recipe's."""
+    """An objective with its options, and a learning rate and weight decay where they are not the recipe's.
+
+    Args:
+        objective: by name.
+        options: pairs of name and value.
+        lr, weight_decay: None: the recipe's.
+
+    >>> TuneCandidate("fcl", (("gamma", 3.0), ("lam", 0.5)), lr=0.1).name
+    'fcl(gamma=3, lam=0.5, lr=0.1)'
+    """
 
     objective: str
     options: tuple[tuple[str, Any], ...] = ()

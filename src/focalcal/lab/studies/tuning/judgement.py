@@ -27,9 +27,15 @@ CRITERIA: tuple[Criterion, ...] = ("nll", "brier")
 class Judgement:
     """Losses (N,) of each row, so that two networks can be compared row by row.
 
-    losses       by criterion and by whether probabilities are scaled by a temperature
-    wrong        whether the predicted class is not the label; a temperature does not change it
-    temperature  the best one of all rows, NaN where there is none; or the one that was given
+    Args:
+        losses: by criterion and by whether probabilities are scaled by a temperature.
+        wrong: whether the predicted class is not the label; a temperature does not change it.
+        temperature: the best one of all rows, NaN where there is none; or the one that was given.
+
+    >>> from focalcal import Predictions
+    >>> rows = Predictions(logits=[[2.0, 0.0], [0.0, 2.0]], labels=[0, 0], split="val")
+    >>> judge(rows, temperature=1.0).error
+    0.5
     """
 
     losses: dict[tuple[str, bool], NDArray[np.float64]] = field(repr=False)
@@ -74,11 +80,23 @@ def check_held_out(held_out: Predictions) -> None:
 
 
 def judge(held_out: Predictions, *, temperature: float | None = None) -> Judgement:
-    """Losses of held-out rows, (N, K) logits or probabilities with labels.
+    """Losses of held-out rows.
 
-    Scaled losses are cross-fitted: the rows are permuted once, by the same seed for every network of the same data, and
-    each of five folds is scaled by the temperature of the other four. With `temperature`, one fitted elsewhere, they
-    are those at it. Where labels leave no best temperature (every one predicted, say) scaling changes nothing.
+    Scaled losses are cross-fitted: the rows are permuted once, by the same seed for every network of the same data,
+    and each of five folds is scaled by the temperature of the other four. Where labels leave no best temperature
+    (every one predicted, say) scaling changes nothing.
+
+    Args:
+        held_out: logits or probabilities (N, K), with labels.
+        temperature: one fitted elsewhere: scaled losses are those at it.
+
+    Returns:
+        A `Judgement`, with the losses of each row.
+
+    >>> from focalcal import Predictions
+    >>> rows = Predictions(logits=[[2.0, 0.0], [0.0, 2.0]] * 10, labels=[0, 1, 0, 0] * 5, split="val")
+    >>> round(judge(rows).mean("nll", scaled=False), 4)
+    0.6269
     """
     logits = scores_as_logits(held_out)
     labels = held_out.labels

@@ -43,7 +43,13 @@ RECIPES: Mapping[str, Recipe] = _Recipes()
 
 
 def recipe(name_or_path: str) -> Recipe:
-    """The shipped recipe of that name, or that of a file of your own, whose path ends in .toml.
+    """A recipe, shipped or your own.
+
+    Args:
+        name_or_path: the name of a shipped one, or the path of a file of your own, which ends in .toml.
+
+    Returns:
+        The recipe.
 
     >>> recipe("cifar10_resnet50").schedule.milestones
     (150, 250)
@@ -58,7 +64,17 @@ def recipe(name_or_path: str) -> Recipe:
 
 
 def recipe_text(name_or_path: str) -> str:
-    """The file of the recipe: its settings, with their sources as comments."""
+    """The file of a recipe: its settings, with their sources as comments.
+
+    Args:
+        name_or_path: as `recipe` takes it.
+
+    Returns:
+        The text of the file.
+
+    >>> "hidden" in recipe_text("digits_mlp_lite")
+    True
+    """
     if name_or_path in RECIPES:
         return _files()[name_or_path].read_text("utf-8")
     if not name_or_path.endswith(".toml"):

@@ -11,7 +11,18 @@ HEAD = ("recipe", "data set, network", "optimiser", "schedule", "epochs, batch",
 
 
 def recipe_table(recipes: Mapping[str, Recipe]) -> str:
-    """One row per recipe."""
+    """Recipes as a table in Markdown, one row per recipe.
+
+    Args:
+        recipes: by their names, such as `RECIPES`.
+
+    Returns:
+        The lines of the table.
+
+    >>> from focalcal.lab.training import RECIPES
+    >>> recipe_table(RECIPES).splitlines()[0]
+    '| recipe | data set, network | optimiser | schedule | epochs, batch | augmentation | gamma, lam |'
+    """
     rows = [HEAD, ("---",) * len(HEAD), *(_row(name, recipe) for name, recipe in recipes.items())]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
