@@ -20,8 +20,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from focalcal.lab.data import DataSet, data_folder, load_data
-from focalcal.lab.data.finsen import Item, finsen_items
 from focalcal.lab.data.source_files import SourceFiles
+from focalcal.lab.data.text_sets import Item, finsen_items
 
 
 def looked_up(items: Sequence[Item]) -> dict[str, float]:

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from focalcal.lab.data import data_folder
 from focalcal.lab.data.known_posteriors import load_gaussian_mixture
-from focalcal.lab.data.newsgroups import load_newsgroups
+from focalcal.lab.data.text_sets import load_newsgroups
 from focalcal.losses import functional, matched_scale
 
 GAMMA, LAMS = 3.0, (0.0, 4.0, 16.0, 64.0)

@@ -10,10 +10,10 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from focalcal.lab.data.finsen import FINSEN_CLASSES
-from focalcal.lab.data.newsgroups import NEWSGROUPS
+from focalcal.lab.data import CATALOGUE
 
-GROUPS_IN_PART = NEWSGROUPS[:4]
+GROUPS_IN_PART = CATALOGUE["newsgroups"].classes[:4]
+FINSEN_CLASSES = CATALOGUE["finsen"].classes
 
 
 def pixels(count, *shape, seed=0):

@@ -116,20 +116,38 @@ def test_a_connection_that_keeps_breaking_leaves_no_final_file(remote, server, t
     assert "file" not in names(tmp_path)
 
 
-def test_a_part_is_continued_only_if_a_checksum_can_tell_that_the_file_has_changed_meanwhile(remote, server, tmp_path):
+@pytest.fixture
+def part(remote, server, tmp_path):
+    """Half of the file, of a download that broke."""
     server.breaks = 1
     with pytest.raises(DataSetError):
         fetch(remote, tmp_path, attempts=1)
+    return tmp_path / "set" / "file.part"
+
+
+def test_a_part_is_continued_only_if_a_checksum_can_tell_that_the_file_has_changed(part, remote, server, tmp_path):
     server.content = CONTENT[::-1]
     with pytest.raises(DataSetError, match="must have the sha256 checksum"):
         fetch(remote, tmp_path)
-    (tmp_path / "set" / "file.part").write_bytes(CONTENT[:100])
+    part.write_bytes(CONTENT[:100])
     assert fetch(replace(remote, checksum=None), tmp_path).read_bytes() == CONTENT[::-1]
 
 
-def test_a_server_without_ranges_is_asked_for_everything_again(remote, server, tmp_path):
-    server.breaks, server.ranges = 1, False
+def test_a_server_without_ranges_is_asked_for_everything_again(part, remote, server, tmp_path):
+    server.ranges = False
     assert fetch(remote, tmp_path).read_bytes() == CONTENT
+
+
+def test_a_part_that_is_longer_than_the_file_is_begun_again(part, remote, tmp_path):
+    part.write_bytes(CONTENT + CONTENT)
+    assert fetch(remote, tmp_path).read_bytes() == CONTENT
+
+
+def test_a_refusal_keeps_what_has_arrived(part, remote, server, tmp_path):
+    with pytest.raises(DataSetError, match="Not Found"):
+        fetch(replace(remote, url=remote.url + "s"), tmp_path)
+    assert part.stat().st_size == len(CONTENT) // 2
+    assert len(server.asked) == 2  # a page that is not there is asked for once
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1] + b"x", CONTENT + b"more"], ids=["tampered", "too long"])
@@ -138,25 +156,6 @@ def test_the_wrong_content_is_refused_and_removed(content, remote, server, tmp_p
     with pytest.raises(DataSetError, match=r"file.part: must have (the sha256 checksum|1024000 bytes)"):
         fetch(remote, tmp_path)
     assert names(tmp_path) == []
-
-
-def test_a_part_that_is_longer_than_the_file_is_begun_again(remote, server, tmp_path):
-    server.breaks = 1
-    with pytest.raises(DataSetError):
-        fetch(remote, tmp_path, attempts=1)
-    with (tmp_path / "set" / "file.part").open("ab") as handle:
-        handle.write(CONTENT)
-    assert fetch(remote, tmp_path).read_bytes() == CONTENT
-
-
-def test_a_refusal_keeps_what_has_arrived(remote, server, tmp_path):
-    server.breaks = 1
-    with pytest.raises(DataSetError):
-        fetch(remote, tmp_path, attempts=1)
-    with pytest.raises(DataSetError, match="Not Found"):
-        fetch(replace(remote, url=remote.url + "s"), tmp_path)
-    assert (tmp_path / "set" / "file.part").stat().st_size == len(CONTENT) // 2
-    assert len(server.asked) == 2  # a page that is not there is asked for once
 
 
 def test_without_a_network_one_message_says_what_to_put_where(remote, tmp_path, monkeypatch):
@@ -204,26 +203,21 @@ def served_cifar(server, remote, tmp_path, monkeypatch):
     server.content = (tmp_path / "made.tar.gz").read_bytes()
     checksum = f"md5:{hashlib.md5(server.content).hexdigest()}"
     served = Remote(remote.url, "cifar-10-python.tar.gz", len(server.content), checksum, ".")
-    monkeypatch.setitem(CATALOGUE, "cifar10", CatalogueEntry("small", "cifar-10-batches-py", (served,)))
+    monkeypatch.setitem(CATALOGUE, "cifar10", replace(CATALOGUE["cifar10"], remotes=(served,)))
     return tmp_path / "data"
 
 
-def test_getting_a_data_set_downloads_unpacks_and_then_does_nothing(served_cifar, server):
+def test_an_archive_is_fetched_once_and_verified_and_unpacked_when_loaded(served_cifar, server):
     assert fetch_data_set("cifar10", served_cifar) == served_cifar / "cifar-10-batches-py"
     assert len(load_data("cifar10", served_cifar, allow_partial=True).test) == 20
     fetch_data_set("cifar10", served_cifar)
     assert len(server.asked) == 1
-
-
-def test_an_archive_put_there_by_hand_is_verified_and_unpacked_when_loaded(served_cifar, server):
-    served_cifar.mkdir()
-    archive = served_cifar / "cifar-10-python.tar.gz"
-    archive.write_bytes(server.content[:-20])
-    with pytest.raises(DataSetError, match=r"cifar-10-python.tar.gz: must have \d+ bytes"):
-        load_data("cifar10", served_cifar, allow_partial=True)
-    archive.write_bytes(server.content[:-1] + b"?")
-    with pytest.raises(DataSetError, match=r"cifar-10-python.tar.gz: must have the md5 checksum"):
-        load_data("cifar10", served_cifar, allow_partial=True)
+    (served_cifar / "cifar-10-batches-py").rename(served_cifar / "elsewhere")
+    archive = served_cifar / "cifar-10-python.tar.gz"  # as one that was put there by hand
+    for content, message in ((server.content[:-20], r"must have \d+ bytes"), (server.content[:-1] + b"?", "the md5")):
+        archive.write_bytes(content)
+        with pytest.raises(DataSetError, match=rf"cifar-10-python.tar.gz: .*{message}"):
+            load_data("cifar10", served_cifar, allow_partial=True)
     archive.write_bytes(server.content)
     assert len(load_data("cifar10", served_cifar, allow_partial=True).test) == 20
 

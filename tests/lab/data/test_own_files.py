@@ -123,22 +123,18 @@ def test_bad_arrays_are_refused(tmp_path, inputs, message):
         load_data("npz", tmp_path, path="bad.npz")
 
 
-def test_files_that_are_no_tables_are_refused(tmp_path):
-    (tmp_path / "ragged.csv").write_text("a,label\n1,x,3\n")
-    with pytest.raises(ValueError, match=r"must be a table.*write it again"):
-        load_data("csv", tmp_path, path="ragged.csv")
-
-
-def test_columns_of_one_name_are_refused(tmp_path):
-    (tmp_path / "twice.csv").write_text("a,a,label\n1,2,x\n3,4,y\n")
-    with pytest.raises(ValueError, match="'a' twice"):
-        load_data("csv", tmp_path, path="twice.csv")
-
-
-def test_an_empty_text_is_no_class(tmp_path):
-    (tmp_path / "blank.csv").write_text("a,label\n1,x\n3,\n4,y\n")
-    with pytest.raises(ValueError, match="a label in every row, got none in row 1"):
-        load_data("csv", tmp_path, path="blank.csv")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,label\n1,x,3\n", r"must be a table.*write it again"),
+        ("a,a,label\n1,2,x\n3,4,y\n", "'a' twice"),
+        ("a,label\n1,x\n3,\n4,y\n", "a label in every row, got none in row 1"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path, text, message):
+    (tmp_path / "wrong.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_data("csv", tmp_path, path="wrong.csv")
 
 
 def test_runs_of_own_files_know_what_is_in_them_and_estimators_are_runs_too(table):

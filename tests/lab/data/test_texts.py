@@ -1,14 +1,21 @@
 """20 Newsgroups, AG News, FinSen, the tokeniser and GloVe."""
 
+import re
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
-from references.data_fingerprints import assert_pinned
+from references.data_fingerprints import OF_FILES, assert_pinned
 from support.data_folders import ag_news, finsen, newsgroups, written_csv
 
-from focalcal.lab.data import DataSetError, load_data, word_vectors
+from focalcal.lab.data import CATALOGUE, DataSetError, load_data, word_vectors
 from focalcal.lab.data.documents import Tokeniser, words
 from focalcal.lab.data.glove import glove_vectors
-from focalcal.lab.data.newsgroups import NEWSGROUPS
+from focalcal.lab.data.source_files import SourceFiles, file_sha256
+from focalcal.lab.data.text_sets import Item, finsen_items
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def read(data, tokens):
@@ -106,7 +113,9 @@ def test_the_real_newsgroups_of_the_literature(data_folder):
     data = load_data("newsgroups_19997", data_folder, length=50, num_words=2000)
     assert data.provenance["counts"] == {"train": 15_098, "val": 900, "test": 3_999}
     labels = np.concatenate([examples.labels for examples in data.splits.values()])
-    assert np.bincount(labels).tolist() == [997 if "christian" in group else 1000 for group in NEWSGROUPS]
+    assert np.bincount(labels).tolist() == [
+        997 if "christian" in group else 1000 for group in CATALOGUE["newsgroups"].classes
+    ]
     order = np.arange(19_997)
     np.random.RandomState(1).shuffle(order)
     everyone = sorted(id for examples in data.splits.values() for id in examples.ids)  # as the folders are walked
@@ -132,15 +141,15 @@ def test_the_real_finsen_is_a_part(stripped, data_folder):
     assert_pinned("finsen, stripped" if stripped else "finsen", data)
 
 
-def test_a_news_class_out_of_range_is_refused(tmp_path):
-    ag_news(tmp_path)
-    written_csv(tmp_path / "ag_news_csv" / "test.csv", [[1, "a", "b"], [5, "c", "d"]])
-    with pytest.raises(DataSetError, match=r"test.csv: record 2 must be a class from 1 to 4.*'5'"):
-        load_data("ag_news", tmp_path, allow_partial=True)
+def benchmark():
+    return runpy.run_path(str(ROOT / "benchmarks" / "finsen_leak.py"))
 
 
-def test_finsen_is_stripped_on_request(tmp_path):
+def test_finsen_tells_its_category_by_its_tag_until_that_is_stripped(tmp_path):
+    """In the small file a text begins with its tag, and 12 categories are equally frequent."""
     finsen(tmp_path)
+    shares = benchmark()["looked_up"](finsen_items(SourceFiles("finsen", tmp_path)))
+    assert shares == {"as it is": 1, "stripped": pytest.approx(1 / 12), "commonest": pytest.approx(1 / 12)}
     as_it_is, stripped = (load_data("finsen", tmp_path, allow_partial=True, strip_tags=s) for s in (False, True))
     assert "tag" in read(as_it_is, as_it_is.test.inputs[0])
     assert read(stripped, stripped.test.inputs[0]).startswith("the rose by")
@@ -148,12 +157,41 @@ def test_finsen_is_stripped_on_request(tmp_path):
     assert np.bincount(stripped.test.labels).min() >= 1
 
 
-def test_an_unknown_category_is_refused(tmp_path):
+def test_a_class_out_of_range_is_refused(tmp_path):
+    ag_news(tmp_path)
+    written_csv(tmp_path / "ag_news_csv" / "test.csv", [[1, "a", "b"], [5, "c", "d"]])
+    with pytest.raises(DataSetError, match=r"test.csv: record 2 must be a class from 1 to 4.*'5'"):
+        load_data("ag_news", tmp_path, allow_partial=True)
     finsen(tmp_path)
     path = tmp_path / "finsen" / "FinSen_US_Categorized.csv"
     path.write_text(path.read_text().replace('"Other "', '"Another"'))
     with pytest.raises(DataSetError, match=r"Category of record 10 must be one of .*'Another'"):
         load_data("finsen", tmp_path, allow_partial=True)
+
+
+@pytest.mark.slow
+def test_the_real_finsen_gives_its_category_away_as_the_guide_says(data_folder):
+    script = benchmark()
+    table = script["looked_up"](finsen_items(SourceFiles("finsen", data_folder)))
+    assert table["as it is"] > 0.9 > table["commonest"] > table["stripped"]
+    if file_sha256(data_folder / "finsen" / "FinSen_US_Categorized.csv") != OF_FILES["finsen"][0]:
+        pytest.skip("the FinSen at hand is not the part that the guide speaks of")
+    read = [script["read"](load_data("finsen", data_folder, allow_partial=True, strip_tags=strip)) for strip in (0, 1)]
+    guide = " ".join((ROOT / "docs" / "guide" / "data.md").read_text().split())
+    told = re.search(
+        r"right for (\d+) % .*?strip_tags=True` for (\d+) %.*?category \((\d+) %\).*?(\d+) %.*?(\d+) %", guide
+    )
+    assert told
+    assert [int(number) for number in told.groups()] == [round(100 * x) for x in (*table.values(), *read)]
+
+
+def test_the_real_tags_have_one_category_and_are_stripped_everywhere(data_folder):
+    items = finsen_items(SourceFiles("finsen", data_folder))
+    category = {item.tag: item.category for item in items}
+    assert all(category[item.tag] == item.category for item in items)
+    assert not any(item.tag.lower() in item.stripped().lower() for item in items)
+    literal = Item("Up", "GDP (QoQ)", "UpUnited States\xa0GDP (QoQ)The gdp  (qoq) rose, GDP did.", "Other")
+    assert literal.stripped().split() == ["The", "rose,", "GDP", "did."]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Data sets, one per file: examples in disjoint splits, from their official files or drawn from a known posterior."""
+"""Data sets: examples in disjoint splits, from their official files or drawn from a known posterior."""
 
 from __future__ import annotations
 
@@ -9,23 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from focalcal.core.plugins import resolve
-from focalcal.lab.data.ag_news import load_ag_news
 from focalcal.lab.data.catalogue import CATALOGUE
 from focalcal.lab.data.chestxray14 import load_chestxray14
 from focalcal.lab.data.cifar import load_cifar10, load_cifar10c, load_cifar100
-from focalcal.lab.data.digits import load_digits
 from focalcal.lab.data.errors import DataSetError
 from focalcal.lab.data.examples import DataSet, Examples, fingerprint
-from focalcal.lab.data.fashion_mnist import load_fashion_mnist
 from focalcal.lab.data.fetch import fetch_data_set
-from focalcal.lab.data.finsen import load_finsen
 from focalcal.lab.data.glove import word_vectors
+from focalcal.lab.data.image_sets import load_digits, load_fashion_mnist, load_svhn, load_tiny_imagenet
 from focalcal.lab.data.known_posteriors import load_discrete, load_gaussian_mixture, load_teacher, relabelled
-from focalcal.lab.data.newsgroups import load_newsgroups, load_newsgroups_19997
 from focalcal.lab.data.own_files import load_images, load_npz, load_table, load_texts
 from focalcal.lab.data.source_files import VARIABLE, data_folder
-from focalcal.lab.data.svhn import load_svhn
-from focalcal.lab.data.tiny_imagenet import load_tiny_imagenet
+from focalcal.lab.data.text_sets import load_ag_news, load_finsen, load_newsgroups, load_newsgroups_19997
 
 __all__ = [
     "CATALOGUE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -27,21 +27,30 @@ class Remote:
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A data set: what it is, the folder its loader reads (None: no file is needed), its files and its licence."""
+    """A data set: what it is, the folder its loader reads (None: no file is needed), its files and its licence.
+
+    `classes` are none where a file of the data set names them. `examples` are those of the whole data set: by split one
+    number that every class has, or one for each class; a single one in a tuple counts the split.
+    """
 
     description: str
     folder: str | None = None
     remotes: tuple[Remote, ...] = ()
     licence: str = "none needed: made by this package"
     by_hand: str | None = None  # what to do where no address can be downloaded without a person
+    classes: tuple[str, ...] = ()
+    examples: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
 
 
-def _entry(*, files: Sequence[Mapping[str, Any]] = (), **told: Any) -> CatalogueEntry:
+def _entry(*, files: Sequence[Mapping[str, Any]] = (), classes: Sequence[str] = (), **told: Any) -> CatalogueEntry:
+    counts = {
+        split: count if isinstance(count, int) else tuple(count) for split, count in told.pop("examples", {}).items()
+    }
     remotes = []
     for file in files:
         name = file["url"].rpartition("/")[2]
         remotes.append(Remote(**{"path": name if "unpack_into" in file else f"{told['folder']}/{name}", **file}))
-    return CatalogueEntry(**told, remotes=tuple(remotes))
+    return CatalogueEntry(**told, remotes=tuple(remotes), classes=tuple(classes), examples=counts)
 
 
 _TEXT = resources.files(__package__).joinpath("catalogue.toml").read_text("utf-8")

@@ -23,11 +23,6 @@ from focalcal.lab.data.image_cache import decode_images
 from focalcal.lab.data.source_files import PART_WILL_DO, SourceFiles
 from focalcal.lab.data.splits import by_group
 
-FINDINGS = (
-    *("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax"),
-    *("Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening", "Hernia"),
-)
-_EXPECTED = {"train": (86_524,), "test": (25_596,)}
 _LISTS = {"train": "train_val_list.txt", "test": "test_list.txt"}
 _TABLES = ("Data_Entry_2017_v2020.csv", "Data_Entry_2017.csv")
 
@@ -40,17 +35,16 @@ def load_chestxray14(folder: Path, *, allow_partial: bool = False, size: int = 2
     _unpack_images(path)
     there = {image.name: image for image in sorted(path.rglob("*.png"))}
     rows = {split: _images_of_list(sources, path / name, table, there) for split, name in _LISTS.items()}
-    whole = sources.complete({split: examples.labels for split, examples in rows.items()}, _EXPECTED)
+    whole = sources.complete({split: examples.labels for split, examples in rows.items()})
     train, val = by_group(rows["train"], 1 / 8, seed=seed)
     splits: dict[str, Any] = {}
-    pixels = {}
     for split, examples in (("train", train), ("val", val), ("test", rows["test"])):
         files = [there[name] for name in examples.ids]
-        images, pixels[split] = decode_images(files, size=size, mode="L", cache=path / "decoded")
+        images = decode_images(files, size=size, mode="L", cache=path / "decoded")
         splits[split] = Examples(images, examples.labels, examples.ids, groups=examples.groups)
     note = f"official lists; validation: an eighth of the train_val patients, NumPy seed {seed}"
-    provenance = sources.provenance(split=note, partial=not whole, images_sha256=pixels, options={"size": size})
-    return DataSet("chestxray14", FINDINGS, **splits, provenance=provenance)
+    provenance = sources.provenance(split=note, partial=not whole, options={"size": size})
+    return DataSet("chestxray14", sources.entry.classes, **splits, provenance=provenance)
 
 
 def _unpack_images(folder: Path) -> None:
@@ -65,16 +59,15 @@ def _unpack_images(folder: Path) -> None:
 
 def _table(sources: SourceFiles) -> dict[str, tuple[int, NDArray[np.bool_]]]:
     """Of each image's name the patient and the findings."""
-    tables = [sources.path / name for name in _TABLES]
+    tables, findings = [sources.path / name for name in _TABLES], sources.entry.classes
     path = next((path for path in tables if path.exists()), tables[0])
     with sources.opened(path, "ChestX-ray14's label table") as content:
         rows = {}
         for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True):
             named = [] if row["Finding Labels"] == "No Finding" else row["Finding Labels"].split("|")
-            strangers = set(named) - set(FINDINGS)
-            if strangers:
-                raise problem(path, f"findings must be {', '.join(FINDINGS)}", sorted(strangers)[0], "fetch it again")
-            rows[row["Image Index"]] = (int(row["Patient ID"]), np.isin(FINDINGS, named))
+            if strangers := sorted(set(named) - set(findings)):
+                raise problem(path, f"findings must be {', '.join(findings)}", strangers[0], "fetch it again")
+            rows[row["Image Index"]] = (int(row["Patient ID"]), np.isin(findings, named))
         return rows
 
 
@@ -96,6 +89,6 @@ def _images_of_list(
         remedy = f"put all twelve archives of images there, or {PART_WILL_DO}"
         raise problem(path.parent / "images" / missing[0], rule, f"{len(missing)} missing", remedy)
     kept = [name for name in names if name in there]
-    labels = np.array([table[name][1] for name in kept], bool).reshape(len(kept), len(FINDINGS))
+    labels = np.array([table[name][1] for name in kept], bool).reshape(len(kept), len(sources.entry.classes))
     patients = np.array([table[name][0] for name in kept], np.int64)
     return Examples(np.zeros((len(kept), 1), np.int64), labels, np.array(kept, np.str_), groups=patients)

@@ -24,7 +24,6 @@ from focalcal.lab.data.examples import DataSet, Examples, numbered_ids
 from focalcal.lab.data.pickled_batches import read_pickle
 from focalcal.lab.data.source_files import SourceFiles
 
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _BATCHES_10 = {"train": tuple(f"data_batch_{k}" for k in range(1, 6)), "test": ("test_batch",)}
 _BATCH_SIZE = 10_000  # of CIFAR-10; CIFAR-100 has one batch per split
 # SHA-256 of the 10,000 images, then of the labels as little-endian int64.
@@ -48,16 +47,14 @@ def load_cifar10(folder: Path, *, allow_partial: bool = False, validation: int =
     """CIFAR-10 from `cifar-10-batches-py`; `validation` of the 50,000 are held out, 0 for none."""
     sources = SourceFiles("cifar10", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split, names, "labels") for split, names in _BATCHES_10.items()}
-    expected = {"train": (5000,) * 10, "test": (1000,) * 10}
-    return sources.data_set(CIFAR10_CLASSES, parts, expected, validation, official="official test")
+    return sources.data_set(parts, validation, official="official test")
 
 
 def load_cifar100(folder: Path, *, allow_partial: bool = False, validation: int = 5000) -> DataSet:
     """CIFAR-100 with its fine labels from `cifar-100-python`; `validation` of the 50,000 are held out, 0 for none."""
     sources = SourceFiles("cifar100", folder, allow_partial=allow_partial)
     parts = {split: _read(sources, split, names, "fine_labels") for split, names in _BATCHES_100.items()}
-    expected = {"train": (500,) * 100, "test": (100,) * 100}
-    return sources.data_set(_fine_classes(sources), parts, expected, validation, official="official test")
+    return sources.data_set(parts, validation, classes=_fine_classes(sources), official="official test")
 
 
 def load_cifar10c(
@@ -68,11 +65,10 @@ def load_cifar10c(
     whole_number("severity", severity, least=1, most=_SEVERITIES, remedy="5 is the strongest")
     sources = SourceFiles("cifar10c", folder, allow_partial=allow_partial)
     test = _corrupted(sources, sources.path / f"{corruption}.npy", sources.path / "labels.npy", severity)
-    whole = sources.complete({"test": test.labels}, {"test": (1000,) * 10})
-    provenance = sources.provenance(
-        split="test only", partial=not whole, options={"corruption": corruption, "severity": severity}
-    )
-    return DataSet("cifar10c", CIFAR10_CLASSES, test.none(), test.none(), test, provenance=provenance)
+    whole = sources.complete({"test": test.labels})
+    options = {"corruption": corruption, "severity": severity}
+    provenance = sources.provenance(split="test only", partial=not whole, options=options)
+    return DataSet("cifar10c", sources.entry.classes, test.none(), test.none(), test, provenance=provenance)
 
 
 def _fine_classes(sources: SourceFiles) -> tuple[str, ...]:

@@ -48,37 +48,33 @@ class Documents:
 
 def official_texts(
     sources: SourceFiles,
-    classes: tuple[str, ...],
     parts: Mapping[str, Documents],
-    expected: Mapping[str, tuple[int, ...]],
     validation: int,
-    *,
     num_words: int,
     length: int,
-    word_pieces: str | None = None,
+    word_pieces: str | None,
     **more: Any,
 ) -> DataSet:
     """The official "train" and "test" of `parts`, if complete; `validation` texts of train are held out."""
     documents = Documents.join(parts["train"], parts["test"])
     rows, cut = documents.rows(), len(parts["train"].texts)
     halves = {"train": rows.take(np.arange(cut)), "test": rows.take(np.arange(cut, len(rows)))}
-    data = sources.data_set(classes, halves, expected, validation, what="texts", **more)
-    pieces = None if word_pieces is None else sources.folder / word_pieces
-    return tokenised(data, documents, num_words=num_words, length=length, word_pieces=pieces)
+    data = sources.data_set(halves, validation, what="texts", **more)
+    return tokenised(data, documents, num_words, length, word_pieces, sources.folder)
 
 
 def tokenised(
     data: DataSet,
     documents: Documents,
-    *,
     num_words: int,
     length: int,
-    word_pieces: Path | None = None,
+    word_pieces: str | None = None,
+    folder: Path | None = None,
 ) -> DataSet:
     """`data`, which holds rows of `documents`, with tokens (N, length) as inputs.
 
-    With `word_pieces`, a folder, they are those of its tokenizer.json, as a network that was trained with them expects,
-    and `num_words` does not matter.
+    With `word_pieces`, a folder in `folder`, they are those of its tokenizer.json, as a network that was trained with
+    them expects, and `num_words` does not matter.
     """
     if not len(data.train):
         rule = "train must hold texts, of which the vocabulary is made"
@@ -89,7 +85,8 @@ def tokenised(
     if word_pieces is None:
         tokeniser, how = Tokeniser.from_texts(texts["train"], num_words=num_words), {"num_words": num_words}
     else:
-        tokeniser, how = WordPieces(word_pieces / "tokenizer.json"), {"word_pieces": word_pieces.name}
+        pieces = Path(folder or ".") / word_pieces
+        tokeniser, how = WordPieces(pieces / "tokenizer.json"), {"word_pieces": pieces.name}
     numbered: dict[str, Any] = {
         split: replace(rows, inputs=tokeniser.rows(texts[split], length=length)) for split, rows in data.splits.items()
     }

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from focalcal.core.checks import whole_number
 from focalcal.core.forty_states import population
 from focalcal.core.rng import numpy_stream
-from focalcal.lab.data.digits import load_digits
 from focalcal.lab.data.examples import SPLITS, DataSet, Examples, numbered_ids
+from focalcal.lab.data.image_sets import load_digits
 
 _TEACHER_ROWS = 5_000  # that the teacher is fitted to: it has to be fixed, not good
 _TEACHER_STEPS = 100

@@ -140,7 +140,7 @@ def load_texts(
     texts = [str(value or "") for value in _column(file, table, text).to_pylist()]
     rows = _rows(file, np.arange(len(labels))[:, None], labels, about)
     data = _data_set(file, names, _divided(file, rows, about["split"], validation, test, seed))
-    return tokenised(data, Documents(texts, labels, rows.ids), num_words=num_words, length=length)
+    return tokenised(data, Documents(texts, labels, rows.ids), num_words, length)
 
 
 def load_images(
@@ -170,7 +170,7 @@ def load_images(
         raise problem(root, f"must hold folders of images ({', '.join(_IMAGES)}), one per class", "none", "add them")
     paths = [image for image, _ in found]
     names, labels = _classes(root, "folder", np.array([image.parent.name for image in paths]))
-    pixels, _ = decode_images(paths, size=size, mode=mode, cache=root / ".decoded")
+    pixels = decode_images(paths, size=size, mode=mode, cache=root / ".decoded")
     rows = Examples(pixels, labels, np.array([str(image.relative_to(root)) for image in paths]))
     parts = np.array([part for _, part in found]) if given else None
     return _data_set(root, names, _divided(root, rows, parts, validation, test, seed), files=[root])

@@ -78,12 +78,12 @@ class SourceFiles:
     """The files of the data set `name` in the folder of the data sets: what was read, and whether it is all there is.
 
     `path` is the data set's own folder, its archive unpacked first if only that is there. `allow_partial` accepts a
-    part of the data set.
+    part of the data set. `entry` is what the catalogue says of it.
     """
 
     def __init__(self, name: str, folder: Path, *, allow_partial: bool = False) -> None:
         self.name, self.folder, self.allow_partial = name, folder, allow_partial
-        self.path = locate(name, folder)
+        self.path, self.entry = locate(name, folder), catalogue_entry(name)
         self._files: list[dict[str, Any]] = []
 
     @contextmanager
@@ -116,21 +116,22 @@ class SourceFiles:
     def _add(self, name: str, size: int, sha256: str) -> None:
         self._files.append({"file": name, "bytes": size, "sha256": sha256})
 
-    def complete(self, labels: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[int, ...]]) -> bool:
-        """Whether every split holds the expected number of each class; refuse what does not, unless allowed.
+    def complete(self, labels: Mapping[str, NDArray[Any]], classes: int | None = None) -> bool:
+        """Whether every split holds as many examples as the catalogue says; refuse what does not, unless allowed.
 
-        `labels` by split, as read; `expected` holds one number per class, or a single number for the whole split. More
-        examples than expected are never allowed: that is another data set.
+        `labels` by split, as read. More examples than it says are never allowed: that is another data set.
         """
-        whole = True
-        for split, wanted in expected.items():
+        whole, number = True, len(self.entry.classes) if classes is None else classes
+        for split in labels:
+            count = self.entry.examples[split]
+            wanted = (count,) * number if isinstance(count, int) else count
             have = _class_counts(f"{self.name} {split}", labels[split], len(wanted))
             if have == wanted:
                 continue
             whole = False
-            if self.allow_partial and all(count <= most for count, most in zip(have, wanted, strict=True)):
+            if self.allow_partial and all(there <= most for there, most in zip(have, wanted, strict=True)):
                 continue
-            at = next(k for k, count in enumerate(have) if count != wanted[k])
+            at = next(k for k, there in enumerate(have) if there != wanted[k])
             where = f" of class {at}" if len(wanted) > 1 else " in all"
             remedy = f"delete its folder and run `focalcal data get {self.name}`"
             remedy += "" if self.allow_partial else f", or {PART_WILL_DO}"
@@ -144,30 +145,30 @@ class SourceFiles:
 
     def data_set(
         self,
-        classes: tuple[str, ...],
         parts: Mapping[str, Examples | None],
-        expected: Mapping[str, tuple[int, ...]],
         validation: int,
         *,
+        classes: tuple[str, ...] = (),
         official: str = "official",
         what: str = "images",
         **more: Any,
     ) -> DataSet:
         """The official "train" and "test" of `parts`, if complete; `validation` examples of train are held out.
 
-        One of them may be None, of a data set of which files are missing.
+        One of them may be None, of a data set of which files are missing. `classes` are needed where the catalogue has
+        no names.
         """
         there = next((examples for examples in parts.values() if examples is not None), None)
         if there is None:
-            raise problem(
-                self.path, f"must hold the files of {self.name}", "none", f"run `focalcal data get {self.name}`"
-            )
-        train, test = (parts.get(split) or there.none() for split in ("train", "test"))
-        whole = self.complete({"train": train.labels, "test": test.labels}, expected)
-        train, val = validation_split(train, validation, whole=whole)
+            remedy = f"run `focalcal data get {self.name}`"
+            raise problem(self.path, f"must hold the files of {self.name}", "none", remedy)
+        read = {split: examples or there.none() for split, examples in parts.items()}
+        names = classes or self.entry.classes
+        whole = self.complete({split: examples.labels for split, examples in read.items()}, len(names))
+        train, val = validation_split(read.get("train", there.none()), validation, whole=whole)
         note = f"{official}; validation: the first {len(val)} of a shuffle of the training {what}, NumPy seed 1"
         provenance = self.provenance(split=note, partial=not whole, **more)
-        return DataSet(self.name, classes, train, val, test, provenance=provenance)
+        return DataSet(self.name, names, train, val, read["test"], provenance=provenance)
 
 
 def file_sha256(path: Path) -> str:

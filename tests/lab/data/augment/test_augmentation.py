@@ -32,41 +32,43 @@ def augmentation(request):
     return EVERY[request.param]
 
 
-def batch(count=40, dtype=torch.uint8):
-    images = torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=stream(0, "images"))
+def batch(count=40, dtype=torch.uint8, shape=(3, 12, 12)):
+    images = torch.randint(0, 256, (count, *shape), dtype=torch.uint8, generator=stream(0, "images"))
     return images if dtype == torch.uint8 else images.to(dtype) / 255
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def tolerance(dtype):
+    """Matrix products may round otherwise in batches of another size."""
+    return {"rtol": 0, "atol": 1 if dtype == torch.uint8 else 1e-6}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
 def test_an_image_depends_on_its_key_alone(augmentation, dtype):
-    """The same images in any order, any batches: the number of workers cannot matter."""
+    """The same images in any order, any batches, of any strides: the number of workers cannot matter."""
     images, ids = batch(dtype=dtype), torch.arange(40) + 1000
     whole = augmentation(images, example_keys(1, "augment", 2, ids=ids))
     order = torch.randperm(40)
     parts = [
         augmentation(images[part], example_keys(1, "augment", 2, ids=ids[part])) for part in order.split([1, 7, 20, 12])
     ]
-    again = torch.cat(parts)[order.argsort()]
-    # Matrix products may round otherwise in batches of another size.
-    torch.testing.assert_close(again, whole, rtol=0, atol=1 if dtype == torch.uint8 else 1e-6)
+    torch.testing.assert_close(torch.cat(parts)[order.argsort()], whole, **tolerance(dtype))
+    for shape in ((1, 1, 1), (3, 2, 3), (1, 9, 17)):
+        few, keys = batch(4, dtype, shape), example_keys(0, "augment", ids=range(4))
+        whole = augmentation(few, keys)
+        strided = augmentation(few.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), keys)
+        same = augmentation(few[:1].expand(4, -1, -1, -1), keys)  # four times one image in memory
+        for result, expected in ((strided, whole), (same[:1], whole[:1])):
+            torch.testing.assert_close(result, expected, **tolerance(dtype))
 
 
-def test_a_generator_repeats_and_seeds_and_epochs_differ(augmentation):
-    images = batch()
+def test_a_generator_repeats_without_global_random_numbers_and_seeds_and_epochs_differ(augmentation):
+    images, before = batch(), torch.get_rng_state()
     first = augmentation(images, stream(1, "augment", 0, 5))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
     assert torch.equal(augmentation(images, stream(1, "augment", 0, 5)), first)
     for other in (stream(2, "augment", 0, 5), stream(1, "augment", 1, 5), stream(1, "augment", 0, 6)):
         assert not torch.equal(augmentation(images, other), first)
-
-
-def test_no_global_random_numbers_are_used_or_changed(augmentation):
-    images = batch()
-    torch.manual_seed(1)
-    first, state = augmentation(images, stream(1, "a")), torch.get_rng_state()
-    torch.manual_seed(2)
-    assert torch.equal(augmentation(images, stream(1, "a")), first)
-    torch.manual_seed(1)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -74,25 +76,9 @@ def test_type_and_device_stay_and_the_input_is_left_alone(augmentation, dtype):
     images = batch(dtype=dtype)
     before = images.clone()
     result = augmentation(images, stream(0, "types"))
-    assert result.dtype == dtype
-    assert result.device == images.device
-    assert result.shape == images.shape
+    assert (result.dtype, result.device, result.shape) == (dtype, images.device, images.shape)
     assert torch.equal(images, before)
     assert result.data_ptr() != images.data_ptr()
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 3), (1, 9, 17), (3, 17, 9)])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_one_image_of_any_shape_and_strides_is_as_in_its_batch(augmentation, shape, dtype):
-    images = torch.randint(0, 256, (6, *shape), dtype=torch.uint8, generator=stream(0, "shapes"))
-    images = images if dtype == torch.uint8 else images / 255
-    keys = example_keys(0, "augment", ids=range(6))
-    whole = augmentation(images, keys)
-    alone = torch.cat([augmentation(images[i : i + 1], keys[i : i + 1]) for i in range(6)])
-    strided = augmentation(images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), keys)
-    same = augmentation(images[:1].expand(6, -1, -1, -1), keys)  # six times one image in memory
-    for result, expected in ((alone, whole), (strided, whole), (same[:1], whole[:1])):
-        torch.testing.assert_close(result, expected, rtol=0, atol=1 if dtype == torch.uint8 else 1e-6)
 
 
 def test_nothing_is_made_on_the_default_device(augmentation):
@@ -100,7 +86,6 @@ def test_nothing_is_made_on_the_default_device(augmentation):
     images, keys = batch(), example_keys(0, "augment", ids=range(40))
     expected = augmentation(images, keys)
     with torch.device("meta"):
-        assert torch.equal(augmentation(images, keys), expected)
         assert torch.equal(augmentation(images, example_keys(0, "augment", ids=range(40))), expected)
 
 
@@ -114,30 +99,20 @@ def test_composition_is_the_steps_in_turn():
 
 
 @pytest.mark.parametrize(
-    ("images", "error", "message"),
+    ("images", "keys", "error", "message"),
     [
-        ([[1]], TypeError, "images must be a torch.Tensor, got list"),
-        (torch.zeros(3, 8, 8), ValueError, r"shape \(N, C, H, W\) .*got \(3, 8, 8\); add the batch dimension"),
-        (torch.zeros(1, 3, 0, 8), ValueError, "without empty"),
-        (torch.zeros(1, 3, 8, 8, dtype=torch.int64), TypeError, "uint8 or floating point, got torch.int64"),
+        ([[1]], None, TypeError, "images must be a torch.Tensor, got list"),
+        (torch.zeros(3, 8, 8), None, ValueError, r"shape \(N, C, H, W\) .*got \(3, 8, 8\); add the batch dimension"),
+        (torch.zeros(1, 3, 0, 8), None, ValueError, "without empty"),
+        (torch.zeros(1, 3, 8, 8, dtype=torch.int64), None, TypeError, "uint8 or floating point, got torch.int64"),
+        (batch(), 3, TypeError, "torch.Generator or int64"),
+        (batch(), torch.zeros(40), TypeError, "got torch.float32"),
+        (batch(), torch.zeros(39, dtype=torch.int64), ValueError, r"shape \(40,\), one per image, got \(39,\)"),
     ],
 )
-def test_bad_images_are_refused(augmentation, images, error, message):
+def test_bad_images_and_keys_are_refused(images, keys, error, message):
     with pytest.raises(error, match=message):
-        augmentation(images, stream(0, "bad"))
-
-
-@pytest.mark.parametrize(
-    ("keys", "error", "message"),
-    [
-        (3, TypeError, "torch.Generator or int64"),
-        (torch.zeros(40), TypeError, "got torch.float32"),
-        (torch.zeros(39, dtype=torch.int64), ValueError, r"shape \(40,\), one per image, got \(39,\)"),
-    ],
-)
-def test_bad_keys_are_refused(augmentation, keys, error, message):
-    with pytest.raises(error, match=message):
-        augmentation(batch(), keys)
+        RandomFlip()(images, stream(0, "bad") if keys is None else keys)
 
 
 CROP = partial(RandomResizedCrop, 8)
@@ -147,26 +122,19 @@ CROP = partial(RandomResizedCrop, 8)
     ("build", "arguments", "message"),
     [
         (Compose, {"steps": lambda images: images}, "steps must be augmentations, got function"),
-        *((PadCropFlip, {"pad": pad}, "pad must be (>= 0|a whole number)") for pad in (-1, 1.5, True, "4", None)),
-        *((RandomFlip, {"flip": flip}, "flip must be a probability") for flip in (-0.1, 1.1, "half", None, math.nan)),
+        *((PadCropFlip, {"pad": pad}, "pad must be (>= 0|a whole number)") for pad in (-1, 1.5)),
+        *((RandomFlip, {"flip": flip}, "flip must be a probability") for flip in (1.1, "half", math.nan)),
         (RandAugment, {"magnitude": 11}, "magnitude must be from 0 to 10"),
-        (RandAugment, {"magnitude": -1}, "magnitude must be finite and >= 0"),
         (RandAugment, {"spread": math.nan}, "spread must be finite"),
         (RandAugment, {"layers": 1.5}, "layers must be a whole number"),
         (RandAugment, {"probability": 2}, "probability must be a probability"),
-        *(
-            (RandAugment, {"fill": fill}, "fill must be one number from 0")
-            for fill in ((1, 2), 256, math.nan, "grey", None)
-        ),
-        *((RandomResizedCrop, {"size": size}, "size must be") for size in (0, (8, 8, 8), None, 8.5, True)),
-        (CROP, {"scale": (0.0, 1.0)}, "scale must be"),
-        *((CROP, {"scale": scale}, r"scale must be \(low, high\) with 0 <") for scale in (0.5, (0.5,), ("a", "b"))),
+        *((RandAugment, {"fill": fill}, "fill must be one number from 0") for fill in ((1, 2), 256, "grey")),
+        *((RandomResizedCrop, {"size": size}, "size must be") for size in (0, (8, 8, 8), None)),
+        *((CROP, {"scale": scale}, r"scale must be \(low, high\) with 0 <") for scale in ((0.0, 1.0), 0.5, ("a", "b"))),
         (CROP, {"ratio": (1.0, math.inf)}, "ratio must be .* both finite"),
-        (CROP, {"ratio": (2.0, 1.0)}, "ratio must be"),
         (CROP, {"interpolation": "nearest"}, "'bilinear', 'bicubic', got 'nearest'"),
         (RandomErasing, {"probability": 1.2}, "probability must be a probability"),
-        (RandomErasing, {"area": (0.0, 0.5)}, r"area must be \(low, high\) with 0 < low <= high <= 1"),
-        (RandomErasing, {"area": (0.5, 0.2)}, "area must be"),
+        (RandomErasing, {"area": (0.5, 0.2)}, r"area must be \(low, high\) with 0 < low <= high <= 1"),
         (RandomErasing, {"aspect": (-1, 2)}, "aspect must be"),
     ],
 )

@@ -19,30 +19,29 @@ def splitmix64(state, count):
     return words
 
 
-@pytest.mark.parametrize("key", [0, 1, -1, 2**63 - 1, -(2**63), 123456789])
-def test_numbers_are_splitmix64s(key):
-    expected = [(word >> 40) / 2**24 for word in splitmix64(key % 2**64, 20)]
-    assert uniforms(torch.tensor([key]), 20)[0].tolist() == expected
+@pytest.mark.parametrize("key", [0, -1, 2**63 - 1, -(2**63), 123456789])
+def test_numbers_are_splitmix64s_in_numpy_and_in_torch(key):
+    expected = splitmix64(key % 2**64, 20)
+    keys = torch.tensor([key, 5])
+    assert uniforms(keys, 20)[0].tolist() == [(word >> 40) / 2**24 for word in expected]
+    assert [word % 2**64 for word in counter_rng._words_on_device(keys, 20)[0].tolist()] == expected  # other devices'
 
 
-def test_keys_are_pinned():
+def test_keys_are_pinned_and_an_examples_depends_on_it_alone():
     keys = example_keys(0, "augment", 3, ids=range(3))
     assert keys.tolist() == [1095097912835253483, 8582213146080031227, -3717974913313250330]
-
-
-def test_an_examples_key_depends_on_it_alone():
-    every = example_keys(4, "augment", 1, ids=torch.arange(1000))
-    some = torch.tensor([999, 3, 3, 500])
+    every, some = example_keys(4, "augment", 1, ids=torch.arange(1000)), torch.tensor([999, 3, 3, 500])
     assert torch.equal(example_keys(4, "augment", 1, ids=some), every[some])
-    assert torch.equal(example_keys(4, "augment", 1, ids=np.array([7], dtype=np.int32)), every[7:8])
     assert torch.equal(uniforms(every, 6)[some], uniforms(every[some], 6))
     assert torch.equal(uniforms(every, 6)[:, :2], uniforms(every, 2))
+    for kind in (torch.uint8, torch.int32, np.uint16, np.int64):
+        ids = torch.tensor([1, 2], dtype=kind) if isinstance(kind, torch.dtype) else np.array([1, 2], dtype=kind)
+        assert torch.equal(example_keys(4, "augment", 1, ids=ids), every[1:3])
 
 
 def test_keys_do_not_collide():
     keys = torch.cat([example_keys(s, "augment", e, ids=range(20_000)) for s in range(3) for e in range(5)])
-    assert keys.unique().numel() == keys.numel()
-    steps = torch.cat([derived_keys(keys, step) for step in range(4)] + [keys])
+    steps = torch.cat([derived_keys(keys, step) for step in range(2)] + [keys])
     assert steps.unique().numel() == steps.numel()
     drawn = drawn_keys(100_000, stream(0, "keys"))
     assert drawn.unique().numel() == 100_000
@@ -51,12 +50,12 @@ def test_keys_do_not_collide():
 
 @pytest.mark.parametrize("source", ["examples", "derived", "epochs", "one"])
 def test_uniforms_are_uniform_and_independent(source):
-    keys = example_keys(1, "test", ids=range(40_000))
+    keys = example_keys(1, "test", ids=range(20_000))
     if source == "derived":
         keys = derived_keys(keys, 1)
     if source == "epochs":
-        keys = torch.cat([example_keys(1, "test", epoch, ids=[5]) for epoch in range(4000)])
-    table = (uniforms(keys[:1], 160_000).view(-1, 4) if source == "one" else uniforms(keys, 4)).numpy()
+        keys = torch.cat([example_keys(1, "test", epoch, ids=[5]) for epoch in range(2000)])
+    table = (uniforms(keys[:1], 80_000).view(-1, 4) if source == "one" else uniforms(keys, 4)).numpy()
     assert 0 <= table.min() <= table.max() < 1
     for column in table.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
@@ -66,31 +65,12 @@ def test_uniforms_are_uniform_and_independent(source):
 
 def test_normals_are_normal():
     table = normals(example_keys(2, "noise", ids=range(40_000)), 3).numpy()
-    assert np.isfinite(table).all()
     for column in table.T:
         assert stats.kstest(column, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(table.T) - np.eye(3)).max() < 0.02
 
 
-@pytest.mark.parametrize("key", [0, -1, 2**63 - 1, -(2**63)])
-def test_the_words_are_the_same_in_torch_and_in_numpy(key):
-    keys = torch.tensor([key, 5])
-    words = counter_rng._words_on_device(keys, 20)  # what other devices run
-    assert torch.equal(words, counter_rng._words(keys, 20))
-    assert [word % 2**64 for word in words[0].tolist()] == splitmix64(key % 2**64, 20)
-
-
-def test_ids_of_any_whole_type_give_the_same_keys():
-    expected = example_keys(0, "augment", ids=[1, 2])
-    for kind in (torch.uint8, torch.int32, torch.int64, np.uint16, np.int64):
-        ids = torch.tensor([1, 2], dtype=kind) if isinstance(kind, torch.dtype) else np.array([1, 2], dtype=kind)
-        assert torch.equal(example_keys(0, "augment", ids=ids), expected)
-
-
-@pytest.mark.parametrize(
-    "ids",
-    [torch.zeros(2, 2, dtype=torch.long), [0.5], torch.tensor(3), [True, False], torch.tensor([True]), None, ["a"], 3],
-)
+@pytest.mark.parametrize("ids", [torch.zeros(2, 2, dtype=torch.long), [0.5], torch.tensor([True]), None, ["a"], 3])
 def test_bad_ids_are_refused(ids):
     with pytest.raises(ValueError, match="ids must be whole numbers of shape"):
         example_keys(0, "augment", ids=ids)

@@ -55,15 +55,14 @@ def pillow(picture, name, m, sign):
     }[name]()
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize(("dtype", "channels"), [(torch.uint8, 3), (torch.float32, 1)])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_the_operation_is_pillows(name, dtype, channels):
     augmentation = RandAugment(5.0, spread=3.0, layers=1, probability=1.0)
-    keys = example_keys(3, "operations", ids=range(600))
+    keys = example_keys(3, "operations", ids=range(300))
     operation, magnitude, sign = augmentation.draws(derived_keys(keys, 0))
     drew = (operation == OPERATIONS.index(name)).nonzero()[:, 0]
-    assert len(drew) > 20
+    assert len(drew) > 8
     images = smooth_images(len(drew), channels)
     result = augmentation(images if dtype == torch.uint8 else images / 255, keys[drew])
     levels = (result if dtype == torch.uint8 else result * 255).permute(0, 2, 3, 1).double().numpy()
@@ -93,20 +92,16 @@ def test_draws_have_the_stated_laws():
     assert sign.unique().tolist() == [-1, 1]
 
 
-def test_layers_draw_apart():
+def test_layers_draw_apart_and_an_image_without_operation_is_the_same():
     augmentation, keys = RandAugment(probability=1.0), example_keys(0, "layers", ids=range(5000))
     first, second = (augmentation.draws(derived_keys(keys, layer))[0] for layer in (0, 1))
     assert (first == second).double().mean() == pytest.approx(1 / 15, abs=0.02)
-
-
-def test_without_operations_the_image_is_the_same():
-    images = torch.rand(20, 3, 8, 8)
-    for augmentation in (RandAugment(layers=0), RandAugment(probability=0.0)):
-        assert torch.equal(augmentation(images, stream(0, "none")), images)
-    untouched = RandAugment(layers=1).draws(derived_keys(example_keys(0, "x", ids=range(20)), 0))[0] < 0
-    result = RandAugment(layers=1)(images, example_keys(0, "x", ids=range(20)))
+    images, keys = torch.rand(20, 3, 8, 8), example_keys(0, "x", ids=range(20))
+    for none in (RandAugment(layers=0), RandAugment(probability=0.0)):
+        assert torch.equal(none(images, keys), images)
+    untouched = RandAugment(layers=1).draws(derived_keys(keys, 0))[0] < 0
     assert bool(untouched.any())
-    assert torch.equal(result[untouched], images[untouched])
+    assert torch.equal(RandAugment(layers=1)(images, keys)[untouched], images[untouched])
 
 
 def test_grey_images_and_fills():

@@ -66,7 +66,7 @@ def rectangle(mask):
 
 def test_what_is_erased_is_one_rectangle_of_the_asked_area_and_shape():
     side, erasing = 32, RandomErasing(1.0)
-    masks = erasing.boxes(keys(3000), side, side)
+    masks = erasing.boxes(keys(1500), side, side)
     shares, logs = [], []
     for mask in masks:
         top, left, tall, wide = rectangle(mask)
@@ -80,12 +80,12 @@ def test_what_is_erased_is_one_rectangle_of_the_asked_area_and_shape():
     assert shares.mean() == pytest.approx((0.02 + 1 / 3) / 2, abs=0.01)
     assert logs.abs().max() < math.log(1 / 0.3) + 0.3  # rounding of small sides
     assert abs(logs.mean()) < 0.05
-    assert logs.std() == pytest.approx(2 * math.log(1 / 0.3) / 12**0.5, rel=0.05)
+    assert logs.std() == pytest.approx(2 * math.log(1 / 0.3) / 12**0.5, rel=0.07)
 
 
 def test_places_are_uniform():
-    masks = RandomErasing(1.0, area=(0.25, 0.25), aspect=(1.0, 1.0)).boxes(keys(20_000), 8, 8)
-    corners = torch.tensor([rectangle(mask) for mask in masks[:4000]])
+    masks = RandomErasing(1.0, area=(0.25, 0.25), aspect=(1.0, 1.0)).boxes(keys(4000), 8, 8)
+    corners = torch.tensor([rectangle(mask) for mask in masks])
     assert corners[:, 2:].unique(dim=0).tolist() == [[4, 4]]
     counts = torch.bincount(corners[:, 0] * 5 + corners[:, 1], minlength=25).double()
     assert ((counts - 160) ** 2 / 160).sum() < 51.2  # chi-squared, 24 degrees of freedom, p = 0.001
@@ -100,13 +100,13 @@ def test_the_share_of_erased_images():
 
 def test_the_noise_is_normal_in_floats_and_uniform_in_levels_and_the_rest_stays():
     erasing = RandomErasing(1.0, area=(0.3, 0.3))
-    box = erasing.boxes(keys(300), 32, 32)[:, None].expand(-1, 3, -1, -1)
-    images = torch.full((300, 3, 32, 32), 9.0)
-    result = erasing(images, keys(300))
+    box = erasing.boxes(keys(100), 32, 32)[:, None].expand(-1, 3, -1, -1)
+    images = torch.full((100, 3, 32, 32), 9.0)
+    result = erasing(images, keys(100))
     assert torch.equal(result[~box], images[~box])
-    assert result[box].mean() == pytest.approx(0, abs=0.01)
-    assert result[box].std() == pytest.approx(1, abs=0.01)
-    levels = erasing(torch.full((300, 3, 32, 32), 9, dtype=torch.uint8), keys(300))
+    assert result[box].mean() == pytest.approx(0, abs=0.015)
+    assert result[box].std() == pytest.approx(1, abs=0.015)
+    levels = erasing(torch.full((100, 3, 32, 32), 9, dtype=torch.uint8), keys(100))
     assert levels[~box].unique().tolist() == [9]
     counts = torch.bincount(levels[box].int(), minlength=256).double()
     assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 330  # 255 degrees of freedom, p = 0.001

@@ -28,17 +28,11 @@ def test_disk_kernels_have_mass_one_and_their_second_moments(severity):
     disk = {0: 0.0, 1.0: 2 / 5, 1.5: 2 / 3}[radius if radius >= 1 else 0]  # one pixel, a plus, a square
     side = np.exp(-1 / (2 * alias**2))
     assert spread(kernel) == pytest.approx([disk + 2 * side / (1 + 2 * side)] * 2, abs=1e-12)
-
-
-def test_defocus_is_the_kernel_around_a_point():
-    image = np.zeros((1, 15, 15, 3), dtype=np.float32)
-    image[0, 7, 7] = 1
-    for strength in DISKS:
-        blurred = CORRUPTIONS["defocus_blur"].function(image, generators(1), strength)[0, ..., 1]
-        kernel = disk_kernel(*strength)
-        reach = len(kernel) // 2
-        assert np.allclose(blurred[7 - reach : 8 + reach, 7 - reach : 8 + reach], kernel, atol=1e-7)
-        assert blurred.sum() == pytest.approx(1, abs=1e-6)
+    point, reach = np.zeros((1, 15, 15, 3), dtype=np.float32), len(kernel) // 2
+    point[0, 7, 7] = 1
+    blurred = CORRUPTIONS["defocus_blur"].function(point, generators(1), (radius, alias))[0, ..., 1]
+    assert np.allclose(blurred[7 - reach : 8 + reach, 7 - reach : 8 + reach], kernel, atol=1e-7)
+    assert blurred.sum() == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("strength", CORRUPTIONS["motion_blur"].strengths)
@@ -82,18 +76,17 @@ def test_motion_blur_rounds_to_whole_levels():
 
 
 def test_motion_blurs_angles_lie_within_45_degrees():
-    image = np.zeros((300, 41, 41, 3), dtype=np.float32)
+    image = np.zeros((150, 41, 41, 3), dtype=np.float32)
     image[:, 20, 20] = 1
-    blurred = CORRUPTIONS["motion_blur"].function(image, generators(300), (9, 2.5))[..., 0]
+    blurred = CORRUPTIONS["motion_blur"].function(image, generators(150), (9, 2.5))[..., 0]
     rows, columns = np.mgrid[:41, :41] - 20.0
     down, right = (blurred * rows).sum((1, 2)), (blurred * columns).sum((1, 2))
     angle = np.rad2deg(np.arctan2(-down, -right))
     assert abs(angle).max() < 47
-    assert angle.std() == pytest.approx(90 / 12**0.5, rel=0.1)
+    assert angle.std() == pytest.approx(90 / 12**0.5, rel=0.15)
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.01, 1.05, 1.13, 1.25, 1.75, 2.25])
-@pytest.mark.parametrize("side", [32, 45])
+@pytest.mark.parametrize(("factor", "side"), [(1.0, 32), (1.01, 45), (1.13, 32), (1.25, 45), (2.25, 32)])
 def test_zooms_are_scipys(factor, side):
     image = np.random.default_rng(0).random((1, side, side, 2)).astype(np.float32)
     crop = int(np.ceil(side / factor))
@@ -104,7 +97,7 @@ def test_zooms_are_scipys(factor, side):
     assert np.allclose(magnify(image, factor)[0], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize("severity", [1, 5])
 def test_zoom_blur_is_the_mean_of_its_zooms(severity):
     image = np.random.default_rng(0).random((2, 32, 32, 3)).astype(np.float32)
     zooms = [1 + k / 100 for k in range(5 * severity + 1)]

@@ -1,6 +1,5 @@
 """What holds for every corruption, and how damage grows with severity."""
 
-import inspect
 import json
 import re
 from pathlib import Path
@@ -9,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from focalcal.lab.data import DataSet, Examples, load_data
-from focalcal.lab.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt, corrupted, corrupted_set
+from focalcal.lab.data import DataSet, Examples
+from focalcal.lab.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt, corrupted
 
 PUBLISHED = [
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
@@ -23,7 +22,7 @@ WITHOUT_CHANCE = {"defocus_blur", "zoom_blur", "brightness", "contrast", "pixela
 NOT_BY_SQUARED_ERROR = {"frost", "elastic_transform", "glass_blur", "motion_blur"}
 
 
-def scenes(count=24, side=32):
+def scenes(count=12, side=32):
     """Smooth synthetic images: sums of a few waves, with an edge."""
     generator = np.random.default_rng(0)
     y, x = np.mgrid[:side, :side] / side
@@ -57,53 +56,39 @@ def test_the_guides_table_has_these_strengths():
         assert [float(number) for number in re.findall(r"[\d.]+", cell)] == strengths.tolist()
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_shape_and_type_stay_and_the_input_is_left_alone(name):
-    images = scenes(3)
-    before = images.copy()
-    for severity in SEVERITIES:
-        result = corrupt(images, name, severity, seed=0)
-        assert result.dtype == np.uint8
-        assert result.shape == images.shape
-        assert not np.array_equal(result, images)
-    assert np.array_equal(images, before)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_seed_decides(name):
-    images = scenes(4)
-    first = corrupt(images, name, 4, seed=1)
-    assert np.array_equal(corrupt(images, name, 4, seed=1), first)
-    assert np.array_equal(corrupt(images, name, 4, seed=2), first) == (name in WITHOUT_CHANCE)
-
-
 def within_a_level(images, others):
     """The same but for what rounding decides: other batches and layouts may be computed in another order."""
     return np.abs(images.astype(int) - others.astype(int)).max() <= 1
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_each_image_has_its_own_chance_and_only_its_own(name):
-    same = np.repeat(scenes(1), 6, 0)
-    result = corrupt(same, name, 5, seed=0)
-    different = len(np.unique(result.reshape(6, -1), axis=0))
-    assert different == (1 if name in WITHOUT_CHANCE else 6)
-    images = scenes(6)
-    whole = corrupt(images, name, 3, seed=0)
-    some = [4, 0, 5]
-    assert within_a_level(corrupt(images[some], name, 3, seed=0, ids=some), whole[some])
-    assert within_a_level(corrupt(images[2:3], name, 3, seed=0, ids=[2]), whole[2:3])
+def test_each_image_has_its_own_chance_by_seed_and_id_in_any_batch_and_layout(name):
+    images = scenes(4)
+    before, chance = images.copy(), name not in WITHOUT_CHANCE
+    whole = corrupt(images, name, 3, seed=1)
+    assert np.array_equal(images, before)
+    assert (whole.dtype, whole.shape) == (np.uint8, images.shape)
+    assert not np.array_equal(whole, images)
+    assert np.array_equal(corrupt(images, name, 3, seed=1), whole)
+    assert np.array_equal(corrupt(images, name, 3, seed=2), whole) != chance
+    assert within_a_level(corrupt(images[[3, 0]], name, 3, seed=1, ids=[3, 0]), whole[[3, 0]])
+    first = corrupt(np.ascontiguousarray(images.transpose(0, 3, 1, 2)), name, 3, seed=1)
+    assert first.flags.c_contiguous
+    assert within_a_level(first.transpose(0, 2, 3, 1), whole)
+    same = corrupt(np.repeat(images[:1], 3, 0), name, 5, seed=0)
+    assert len(np.unique(same.reshape(3, -1), axis=0)) == (3 if chance else 1)
+    other = np.random.default_rng(0).integers(0, 256, (1, 20, 37, 3), dtype=np.uint8)
+    assert corrupt(other, name, 5, seed=0).shape == other.shape
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-@pytest.mark.parametrize("value", [0, 255])
-def test_black_and_white_images_stay_in_range(name, value):
-    images = np.full((2, 32, 32, 3), value, dtype=np.uint8)
-    result = corrupt(images, name, 5, seed=0).astype(int)
+def test_black_and_white_images_stay_in_range(name):
+    images = np.repeat(np.array([0, 255], np.uint8), 32 * 32 * 3).reshape(2, 32, 32, 3)
+    result = corrupt(images, name, 5, seed=0)
     if name in {"defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "contrast", "elastic_transform", "pixelate"}:
         assert np.array_equal(result, images)  # what only moves or mixes pixels leaves one colour alone
-    elif value == 255 and name in {"snow", "brightness"}:
-        assert result.min() == 255
+    elif name in {"snow", "brightness"}:
+        assert result[1].min() == 255
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if name not in NOT_BY_SQUARED_ERROR])
@@ -115,7 +100,7 @@ def test_damage_grows_with_severity(name):
 
 
 def test_frost_hides_more_with_severity():
-    images = scenes()
+    images = scenes(24)
     hidden = []
     for severity in SEVERITIES:
         frosted = corrupt(images, "frost", severity, seed=0)
@@ -131,16 +116,6 @@ def test_tensors_come_back_as_tensors():
     assert np.array_equal(result.numpy(), corrupt(images, "fog", 2, seed=0))
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_either_layout_gives_the_same_images(name):
-    images = scenes(2, side=20)
-    first = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-    result = corrupt(first, name, 2, seed=0)
-    assert result.shape == (2, 3, 20, 20)
-    assert result.flags.c_contiguous
-    assert within_a_level(result.transpose(0, 2, 3, 1), corrupt(images, name, 2, seed=0))
-
-
 def test_ids_of_any_kind():
     images = scenes(3)
     expected = corrupt(images, "fog", 2, seed=0, ids=[7, 8, 9])
@@ -151,11 +126,7 @@ def test_ids_of_any_kind():
     assert within_a_level(corrupt(images[1:2], "fog", 2, seed=0, ids=["test-8"]), named[1:2])
 
 
-def test_other_sizes_and_more_images_than_a_chunk_holds():
-    for shape in ((1, 20, 37, 3), (1, 64, 64, 3)):
-        image = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-        for name in PUBLISHED:
-            assert corrupt(image, name, 5, seed=0).shape == shape
+def test_more_images_than_a_chunk_holds():
     many = np.repeat(scenes(1), 501, 0)
     assert within_a_level(
         corrupt(many, "gaussian_noise", 1, seed=0)[500], corrupt(many[:1], "gaussian_noise", 1, seed=0, ids=[500])[0]
@@ -163,28 +134,12 @@ def test_other_sizes_and_more_images_than_a_chunk_holds():
     assert corrupt(many[:0], "fog", 1, seed=0).shape == (0, 32, 32, 3)
 
 
-def test_the_set_has_the_published_layout():
-    images = scenes(3)
-    made = dict(corrupted_set(images, seed=4, names=("contrast", "shot_noise")))
-    assert list(made) == ["contrast", "shot_noise"]
-    for name, file in made.items():
-        assert file.shape == (15, 32, 32, 3)
-        assert within_a_level(file[6:9], corrupt(images, name, 3, seed=4))
-    ids = ["a", "b", "c"]
-    ((_, named),) = corrupted_set(images.transpose(0, 3, 1, 2), seed=4, names=["shot_noise"], ids=ids)
-    assert within_a_level(named[6:9], corrupt(images, "shot_noise", 3, seed=4, ids=ids))
-    assert inspect.signature(corrupted_set).parameters["names"].default == tuple(PUBLISHED)
-
-
-def test_an_unknown_name_lists_the_known():
+def test_an_unknown_name_lists_the_known_and_severities_run_from_1_to_5():
     with pytest.raises(ValueError, match=r"name must be one of 'gaussian_noise', .*'jpeg_compression', got 'rain'"):
         corrupt(scenes(1), "rain", 1, seed=0)
-
-
-@pytest.mark.parametrize("severity", [0, 6, -1, 2.5, 3.0, True, "3", None])
-def test_severities_run_from_1_to_5(severity):
-    with pytest.raises(ValueError, match="severity must be a whole number >= 1 and <= 5"):
-        corrupt(scenes(1), "fog", severity, seed=0)
+    for severity in (0, 6, 2.5, True):
+        with pytest.raises(ValueError, match="severity must be a whole number >= 1 and <= 5"):
+            corrupt(scenes(1), "fog", severity, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -229,33 +184,13 @@ def data():
     return DataSet("colours", ("a", "b", "c", "d"), *parts, provenance={"split": "by hand"})
 
 
-def test_the_test_split_is_corrupted_and_keeps_its_labels_and_ids(data):
-    snowed = corrupted(data, "snow", 3, seed=5)
+def test_the_test_split_is_corrupted_keeps_labels_and_ids_and_says_so(data):
+    snowed = corrupted(data, "snow", np.int64(3), seed=5)
     assert np.array_equal(snowed.test.inputs, corrupt(data.test.inputs, "snow", 3, seed=5, ids=data.test.ids))
     assert np.array_equal(snowed.test.labels, data.test.labels)
     assert np.array_equal(snowed.test.ids, data.test.ids)
-    assert len(snowed.train) == len(snowed.val) == 0
-    assert snowed.classes == data.classes
-    assert snowed.name == "colours_snow_3"
-
-
-def test_a_part_is_corrupted_as_in_the_whole(data):
-    some = np.array([7, 0, 3])
-    part = DataSet("part", data.classes, data.train, data.val, data.test.take(some))
-    whole = corrupted(data, "glass_blur", seed=0).test.inputs
-    same = corrupted(part, "glass_blur", seed=0).test.inputs
-    assert np.abs(same.astype(int) - whole[some]).max() <= 1  # a level, where rounding decides
-
-
-def test_the_provenance_says_what_was_done(data):
-    provenance = corrupted(data, "fog", np.int64(2), seed=1).provenance
-    assert provenance["corrupted"] == {"corruption": "fog", "severity": 2, "seed": 1, "regenerated": True}
-    assert provenance["corrupted_from"] == "colours"
-    assert provenance["split"] == "by hand"
+    assert (snowed.classes, snowed.name) == (data.classes, "colours_snow_3")
+    provenance = json.loads(json.dumps(snowed.provenance))
+    assert provenance["corrupted"] == {"corruption": "snow", "severity": 3, "seed": 5, "regenerated": True}
+    assert (provenance["corrupted_from"], provenance["split"]) == ("colours", "by hand")
     assert provenance["counts"] == {"train": 0, "val": 0, "test": 9}
-    json.dumps(provenance)
-
-
-def test_what_is_no_colour_image_is_refused():
-    with pytest.raises(ValueError, match=r"\(N, 3, H, W\) or \(N, H, W, 3\), got \(360, 1, 8, 8\)"):
-        corrupted(load_data("digits"), "fog", seed=0)

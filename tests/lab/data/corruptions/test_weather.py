@@ -58,7 +58,7 @@ def test_plasma_fills_its_range_and_smooths_with_decay():
         plasma_fractal(generators(1), 24, 2.0)
 
 
-@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize("severity", [1, 3, 5])
 def test_fog_is_the_stated_mixture(severity):
     amount, decay = CORRUPTIONS["fog"].strengths[severity - 1]
     image = np.random.default_rng(0).uniform(0, 0.8, (3, 32, 32, 3)).astype(np.float32)
@@ -86,7 +86,7 @@ def test_brightness_adds_to_the_value_alone(severity):
     assert shift == pytest.approx(255 * amount, abs=1)
 
 
-@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize("severity", [1, 3, 5])
 def test_frost_is_the_image_and_a_crop_of_a_texture(severity):
     ours, theirs = CORRUPTIONS["frost"].strengths[severity - 1]
     image = np.random.default_rng(0).random((40, 32, 32, 3)).astype(np.float32)
@@ -115,7 +115,7 @@ def test_frost_textures_are_pale_blue_and_not_flat():
     assert not textures.flags.writeable
 
 
-@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize("severity", [1, 3, 5])
 def test_snow_whitens_and_its_flakes_are_turned_over(severity):
     strength = CORRUPTIONS["snow"].strengths[severity - 1]
     weight = strength[6]
@@ -128,7 +128,7 @@ def test_snow_whitens_and_its_flakes_are_turned_over(severity):
     assert np.allclose(flakes[..., 0], flakes[..., 1], atol=1e-5)
     location, scale, zoom, threshold = strength[:4]
     if zoom == 1.0:  # blurring keeps the mean of the flakes: E[min(z, 1); z > threshold], twice
-        numbers = np.random.default_rng(0).normal(location, scale, 2_000_000)
+        numbers = np.random.default_rng(0).normal(location, scale, 200_000)
         expected = 2 * (np.minimum(numbers, 1) * (numbers >= threshold)).mean()
         assert flakes.mean() == pytest.approx(expected, rel=0.15)
     assert flakes.max() > 0.05

@@ -6,13 +6,6 @@ drawn textures instead of photographs, "zoom_blur" ends where its severities say
 with each other, and only roughly with those on the published files.
 """
 
-from focalcal.lab.data.corruptions.corrupt import (
-    CORRUPTIONS,
-    SEVERITIES,
-    Corruption,
-    corrupt,
-    corrupted,
-    corrupted_set,
-)
+from focalcal.lab.data.corruptions.corrupt import CORRUPTIONS, SEVERITIES, Corruption, corrupt, corrupted
 
-__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption", "corrupt", "corrupted", "corrupted_set"]
+__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption", "corrupt", "corrupted"]

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from scipy import ndimage
 
-from focalcal.lab.data.corruptions.pixels import (
-    Array,
-    Generators,
-    Images,
-    along_both_axes,
-    mix,
-    round_levels,
-    to_levels,
-    uniform,
-    zoom_matrix,
-)
+from focalcal.lab.data.corruptions.pixels import Array, Generators, Images, round_levels, to_levels, uniform
 
 
 def defocus_blur(images: Images, _: Generators, strength: tuple[float, float]) -> Images:
@@ -98,19 +90,21 @@ def streak_weights(radius: float, sigma: float) -> Array:
 
 def zoom_blur(images: Images, _: Generators, largest: float) -> Images:
     """The mean of the image and its zooms about the centre by 1, 1.01, 1.02 ... `largest`."""
-    height, width = images.shape[1:3]
-    return mix(images, _mean_of_zooms(height, width, largest), height, width)
-
-
-@lru_cache(maxsize=8)
-def _mean_of_zooms(height: int, width: int, largest: float) -> Any:
-    factors = [1.0, *(1 + np.arange(round((largest - 1) * 100) + 1) / 100)]  # the image is its own zoom by 1
-    weights = [along_both_axes(zoom_matrix(height, factor), zoom_matrix(width, factor)) for factor in factors]
-    return sum(weights[1:], weights[0]) / np.float32(len(factors))
+    zooms = [magnify(images, 1 + k / 100) for k in range(round((largest - 1) * 100) + 1)]
+    return np.asarray((images + sum(zooms)) / np.float32(len(zooms) + 1), np.float32)
 
 
 def magnify(images: Images, factor: float) -> Images:
-    """The centre, magnified linearly by `factor` >= 1, at the same size."""
-    height, width = images.shape[1:3]
-    weights = along_both_axes(zoom_matrix(height, factor), zoom_matrix(width, factor))
-    return mix(images, weights, height, width)
+    """The centre, magnified linearly by `factor` >= 1, at the same size.
+
+    The first and last pixels of the crop become the first and last of what is magnified, as in `scipy.ndimage.zoom`.
+    """
+    sides = images.shape[1:3]
+    crops = [math.ceil(side / factor) for side in sides]
+    large = [round(crop * factor) for crop in crops]
+    rows, columns = (slice((side - crop) // 2, (side + crop) // 2) for side, crop in zip(sides, crops, strict=True))
+    pixels = torch.from_numpy(np.ascontiguousarray(images[:, rows, columns].transpose(0, 3, 1, 2)))
+    zoomed = F.interpolate(pixels, large, mode="bilinear", align_corners=True).numpy().transpose(0, 2, 3, 1)
+    top, left = ((size - side) // 2 for size, side in zip(large, sides, strict=True))
+    made: Images = zoomed[:, top : top + sides[0], left : left + sides[1]]
+    return made

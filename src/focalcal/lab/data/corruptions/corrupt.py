@@ -1,8 +1,8 @@
-"""Corruptions by name and severity: of images, of a data set's test split, and as a whole corrupted test set."""
+"""Corruptions by name and severity: of images, and of a data set's test split."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,19 +87,6 @@ def corrupt(images: Any, name: str, severity: int, *, seed: int, ids: Iterable[i
     if levels.shape != images.shape:
         result = np.ascontiguousarray(result.transpose(0, 3, 1, 2))
     return torch.from_numpy(result).to(images.device) if isinstance(images, Tensor) else result
-
-
-def corrupted_set(
-    images: Any, *, seed: int, names: Iterable[str] = tuple(CORRUPTIONS), ids: Sequence[int | str] | None = None
-) -> Iterator[tuple[str, Levels]]:
-    """For each name: the name and (5 N, H, W, 3), severity 1 of all images first, then 2, as published.
-
-    For the 10,000 test images of CIFAR-10 this has the layout of CIFAR-10-C's files; the labels are the clean ones,
-    repeated five times. `images` and `ids` are as in `corrupt`. One corruption at a time is in memory.
-    """
-    levels = _channels_last(images.cpu().numpy() if isinstance(images, Tensor) else images)
-    for name in names:
-        yield name, np.concatenate([corrupt(levels, name, s, seed=seed, ids=ids) for s in SEVERITIES])
 
 
 def corrupted(data: DataSet, name: str, severity: int = 5, *, seed: int) -> DataSet:

@@ -12,13 +12,9 @@ from focalcal.lab.data.corruptions.pixels import (
     Array,
     Generators,
     Images,
-    along_both_axes,
-    box_matrix,
     mirror,
-    mix,
     read_bilinear,
     reflect,
-    round_levels,
     to_levels,
     uniform,
 )
@@ -59,12 +55,12 @@ def _affine_sources(moves: Array, height: int, width: int) -> tuple[Array, Array
 
 
 def pixelate(images: Images, _: Generators, share: float) -> Images:
-    """Down to floor(share side) pixels and up again, each by means over boxes, in whole levels (Pillow's BOX)."""
+    """Down to floor(share side) pixels and up again, each by means over boxes, by Pillow."""
+    pillow = required("PIL.Image", purpose="pixelate")
     height, width = images.shape[1:3]
-    low, narrow = max(int(height * share), 1), max(int(width * share), 1)
-    small = mix(images, along_both_axes(box_matrix(height, low), box_matrix(width, narrow)), low, narrow)
-    large = along_both_axes(box_matrix(low, height), box_matrix(narrow, width))
-    return mix(round_levels(small), large, height, width)
+    small, box = (max(int(width * share), 1), max(int(height * share), 1)), pillow.Resampling.BOX
+    made = [pillow.fromarray(one).resize(small, box).resize((width, height), box) for one in to_levels(images)]
+    return np.stack(made).astype(np.float32) / np.float32(255)
 
 
 def jpeg_compression(images: Images, _: Generators, quality: int) -> Images:

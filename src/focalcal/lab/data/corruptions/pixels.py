@@ -1,15 +1,12 @@
-"""Batches of images as arrays: levels and numbers in 0 .. 1, random numbers, borders, interpolation, resizing."""
+"""Batches of images as arrays: levels and numbers in 0 .. 1, random numbers, borders, interpolation."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 Images = NDArray[np.float32]  # (N, H, W, 3), values in 0 .. 1
 Levels = NDArray[np.uint8]  # (N, H, W, 3)
@@ -64,49 +61,3 @@ def read_bilinear(images: Images, rows: Array, columns: Array, fold: Any) -> Ima
     lower: Images = images[n, bottom, left] * (1 - right) + images[n, bottom, far] * right
     between: Images = (upper * (1 - down) + lower * down).astype(np.float32)
     return between
-
-
-def mix(images: Images, weights: Any, height: int, width: int) -> Images:
-    """sum_p weights[q, p] image[p], pixels numbered row by row: (N, H, W, C) to (N, height, width, C).
-
-    The weights are sparse: the few terms of a sum are then added in one order, and an image comes out the same in every
-    batch, which dense products do not promise.
-    """
-    count, channels = len(images), images.shape[3]
-    pixels = images.transpose(1, 2, 0, 3).reshape(-1, count * channels)
-    made: Images = (weights @ pixels).reshape(height, width, count, channels).transpose(2, 0, 1, 3)
-    return made
-
-
-def along_both_axes(rows: Array, columns: Array) -> Any:
-    """The sparse weights that resize by `rows` (A, H) and `columns` (B, W): (A B, H W)."""
-    return sparse.kron(sparse.csr_array(rows), sparse.csr_array(columns), format="csr")
-
-
-@lru_cache(maxsize=64)
-def zoom_matrix(size: int, factor: float) -> Array:
-    """(size, size): the central ceil(size / factor) pixels, stretched linearly by `factor`, and the middle of that.
-
-    The first and last pixels of the crop become the first and last of the stretched line, as in `scipy.ndimage.zoom`.
-    """
-    crop = math.ceil(size / factor)
-    start = (size - crop) // 2
-    stretched = round(crop * factor)
-    trim = (stretched - size) // 2
-    position = (np.arange(size) + trim) * ((crop - 1) / max(stretched - 1, 1))
-    below = np.minimum(position.astype(int), max(crop - 2, 0))
-    matrix = np.zeros((size, size), dtype=np.float32)
-    matrix[np.arange(size), start + below] += 1 - (position - below)
-    matrix[np.arange(size), start + np.minimum(below + 1, crop - 1)] += position - below
-    return matrix
-
-
-@lru_cache(maxsize=16)
-def box_matrix(source: int, target: int) -> Array:
-    """(target, source): the mean of the pixels whose centres lie in each target pixel, at least one (Pillow's BOX)."""
-    step = source / target
-    centre = (np.arange(target)[:, None] + 0.5) * step
-    distance = (np.arange(source) + 0.5 - centre) / max(step, 1.0)
-    weights = ((distance > -0.5) & (distance <= 0.5)).astype(np.float32)
-    matrix: Array = weights / weights.sum(1, keepdims=True)
-    return matrix
