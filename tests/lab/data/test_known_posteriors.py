@@ -70,14 +70,6 @@ def test_discrete_states_are_the_theorys():
     np.testing.assert_allclose(data.train.posterior, population()[state], atol=1e-15)
 
 
-def test_theory_solves_the_same_states():
-    from paper.theory.theory_study import population as of_theory
-
-    assert of_theory is population
-    assert population().shape == (40, 5)
-    assert population().min() >= 0.02
-
-
 def test_a_teacher_keeps_inputs_and_ids():
     base, taught = load_data("digits"), load_data("teacher")
     np.testing.assert_array_equal(base.test.inputs, taught.test.inputs)
@@ -115,16 +107,6 @@ def test_a_teacher_of_two_classes():
 
     expected = LogisticRegression(max_iter=100).fit(features[:40], labels[:40]).predict_proba(features[50:])
     np.testing.assert_allclose(made.test.posterior, expected, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_a_teacher_of_real_photographs(data_folder):
-    base = load_data("cifar10", data_folder, validation=0)
-    few = DataSet("few", base.classes, *(one.take(np.arange(min(600, len(one)))) for one in base.splits.values()))
-    taught = relabelled(few)
-    assert taught.train.posterior.shape == (600, 10)
-    assert taught.provenance["relabelled_from"] == "few"
-    assert len(taught.val) == 0
 
 
 def test_drawn_labels_never_leave_the_classes():

@@ -53,31 +53,23 @@ def test_temperature_mends_what_was_too_sharp_or_too_flat(store, fitted_on):
         assert run.scaled.after["error"] == run.scaled.before["error"]  # a temperature changes no prediction
         if run.objective == "ce":
             assert run.scaled.after["nll"] < run.scaled.before["nll"]
+        if fitted_on == "validation":  # the whole test set
+            assert run.scaled.before["nll"] == pytest.approx(run.metrics["test"]["nll"], rel=1e-5)
         rows = run.scaled.reliability_before.count.sum()
         assert rows == run.scaled.reliability_after.count.sum() == (200 if fitted_on == "halves" else 400)
 
 
-def test_scaling_on_validation_reports_the_whole_test_set(store):
-    for run in gather(store.runs(), title="", temperature="validation").runs:
-        assert run.scaled.before["nll"] == pytest.approx(run.metrics["test"]["nll"], rel=1e-5)
-
-
 def test_known_cells_set_the_order_and_those_without_a_run_are_named(store):
+    nothing = gather([], title="empty", known=[synthetic.spec("ce", 0)])
+    assert (nothing.runs, nothing.settings, len(nothing.missing)) == ((), (), 1)
     known = [synthetic.spec(name, seed) for name in ("fcl", "brier", "ce", "focal") for seed in (0, 1, 2)]
-    (failed,) = gaps_of_stores([RunFailure(known[3].key, "DivergedError", "the loss is nan")])
+    (failed,) = gaps_of_stores([RunFailure(known[3].key, "DivergedError", f"see {known[4].key}")])
     evidence = gather(store.runs(), title="", known=known, missing=[failed])
     assert evidence.objectives == ("fcl", "ce", "focal")
     assert evidence.missing[0] == failed
     assert [(gap.kind, gap.key, gap.about) for gap in evidence.missing[1:]] == [
         ("not run", known[seed + 3].key, f"digits/small_cnn brier seed {seed}") for seed in (1, 2)
     ]
-
-
-def test_a_cell_is_explained_by_its_own_key_and_not_by_a_text_that_holds_it(store):
-    known = [synthetic.spec(name, 0) for name in ("brier", "ls")]
-    failure = RunFailure(known[0].key, "ValueError", f"see also {known[1].key}")
-    evidence = gather(store.runs(), title="", known=known, missing=gaps_of_stores([failure]))
-    assert [gap.key for gap in evidence.missing if gap.kind == "not run"] == [known[1].key]
 
 
 def test_odd_numbers_single_seeds_and_absent_seeds_are_named_and_the_rest_is_kept(tmp_path):
@@ -118,22 +110,6 @@ def test_several_labels_have_no_temperature_and_say_so(tmp_path):
     assert run.reliability is None
     assert [note.kind for note in run.notes] == ["no temperature"]
     assert "yes-or-no" in run.notes[0].text
-
-
-def test_no_runs_are_no_evidence_but_no_error():
-    evidence = gather([], title="empty", known=[synthetic.spec("ce", 0)])
-    assert evidence.runs == ()
-    assert evidence.settings == ()
-    assert len(evidence.missing) == 1
-
-
-def test_labels_tell_points_of_a_sweep_apart_but_not_points_of_different_settings(tmp_path):
-    store = Store(tmp_path)
-    for lam in (0.25, 10.0, 2.0):
-        synthetic.add(store, synthetic.spec("fcl", 0, gamma=3.0, lam=lam))
-    synthetic.add(store, synthetic.spec("fcl", 0, model="mlp", gamma=2.0, lam=1.0))
-    evidence = synthetic.evidence_of(store)
-    assert evidence.objectives == ("fcl", "fcl lam=0.25", "fcl lam=2", "fcl lam=10")
 
 
 def test_details_say_how_well_a_run_is_known(tmp_path):

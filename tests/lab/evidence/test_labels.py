@@ -27,15 +27,12 @@ def names(*specs):
     return [labels[each.key] for each in specs]
 
 
-def test_a_setting_is_data_set_and_network():
+def test_a_setting_is_data_set_and_network_and_an_objective_has_the_options_that_differ():
     assert names(spec(), spec(seed=1), spec("fcl", gamma=3, lam=1)) == [
         Label("digits/mlp", "ce"),
         Label("digits/mlp", "ce"),
         Label("digits/mlp", "fcl"),
     ]
-
-
-def test_an_objective_has_the_options_that_differ():
     swept = names(spec("fcl", gamma=3, lam=1), spec("fcl", gamma=3, lam=0.5))
     assert [label.objective for label in swept] == ["fcl lam=1", "fcl lam=0.5"]
 
@@ -70,11 +67,8 @@ def test_examples_and_lists_tell_settings_apart_too():
     ]
     wide = {"model_options": {"hidden": [64, 32]}}
     assert names(spec(), spec(changes=wide))[1].setting == "digits/mlp hidden=64,32"
-
-
-def test_the_kind_of_a_schedule_is_named_by_the_schedule():
-    found = names(spec(changes={"schedule": {"kind": "constant"}}), spec(changes={"schedule": {"kind": "cosine"}}))
-    assert {label.setting for label in found} == {"digits/mlp schedule=constant", "digits/mlp schedule=cosine"}
+    kinds = [spec(changes={"schedule": {"kind": kind}}) for kind in ("constant", "cosine")]
+    assert [label.setting for label in names(*kinds)] == ["digits/mlp schedule=constant", "digits/mlp schedule=cosine"]
 
 
 def test_a_cell_is_named_by_setting_objective_and_seed():

@@ -1,5 +1,6 @@
 """Published ResNets give their published answers."""
 
+import io
 import pickle
 import re
 
@@ -49,7 +50,7 @@ def test_published_weights_reproduce_the_stored_logits(name, weights, stored, te
     np.testing.assert_array_equal(labels, stored["labels"])
     network = load_published_resnet(weights, name)
     assert not network.training
-    np.testing.assert_allclose(logits(network, images[:200]), stored[name][:200], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(logits(network, images[:100]), stored[name][:100], rtol=0, atol=1e-4)
     assert round(100 * (stored[name].argmax(1) != labels).mean(), 2) == ERRORS[name]
 
 
@@ -72,54 +73,32 @@ def archive(name="resnet20"):
     return network.eval(), {f"{name}/{key.removeprefix('features.')}": value for key, value in state.items()}
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_an_archive_restores_the_network(name, tmp_path):
-    network, arrays = archive(name)
+def test_an_archive_restores_the_network(tmp_path):
+    network, arrays = archive("resnet32")
     np.savez(tmp_path / "weights.npz", **arrays, **{"another/linear.bias": np.zeros(3)})
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        torch.testing.assert_close(load_published_resnet(tmp_path / "weights.npz", name)(images), network(images))
+        torch.testing.assert_close(load_published_resnet(tmp_path / "weights.npz", "resnet32")(images), network(images))
 
 
-def without(arrays):
-    del arrays["resnet20/layer2.0.bn1.running_var"]
-
-
-def beyond(arrays):
-    arrays["resnet20/layer2.0.shortcut.0.weight"] = np.zeros((32, 16, 1, 1), np.float32)
-
-
-def reshaped(arrays):
-    arrays["resnet20/linear.weight"] = np.zeros((100, 64), np.float32)
-
-
-def counted(arrays):
-    arrays["resnet20/linear.bias"] = np.zeros(10, np.int64)
-
-
-def poisoned(arrays):
-    arrays["resnet20/linear.bias"] = np.full(10, np.nan, np.float32)
-
-
-def of_objects(arrays):
-    arrays["resnet20/linear.bias"] = np.array([{}] * 10)
+KEY = "layer2.0.bn1.running_var"
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("key", "value", "message"),
     [
-        (without, r"weights.npz lacks features.layer2.0.bn1.running_var"),
-        (beyond, r"weights.npz has features.layer2.0.shortcut.0.weight as well"),
-        (reshaped, r"has linear.weight of shape \(100, 64\), not \(10, 64\)"),
-        (counted, "has torch.int64 in linear.bias"),
-        (poisoned, "has NaN or infinity in linear.bias"),
-        (of_objects, "holds Python objects .*allow_pickle=False"),
+        (KEY, None, rf"weights.npz lacks features.{KEY}"),
+        ("layer2.0.shortcut.0.weight", np.zeros((32, 16, 1, 1), np.float32), "shortcut.0.weight as well"),
+        ("linear.weight", np.zeros((100, 64), np.float32), r"has linear.weight of shape \(100, 64\), not \(10, 64\)"),
+        ("linear.bias", np.zeros(10, np.int64), "has torch.int64 in linear.bias"),
+        ("linear.bias", np.full(10, np.nan, np.float32), "has NaN or infinity in linear.bias"),
+        ("linear.bias", np.array([{}] * 10), "holds more than tensors"),
     ],
 )
-def test_a_changed_archive_is_refused(change, message, tmp_path):
+def test_a_changed_archive_is_refused(key, value, message, tmp_path):
     _, arrays = archive()
-    change(arrays)
-    np.savez(tmp_path / "weights.npz", **arrays)
+    arrays.pop(f"resnet20/{key}", None)
+    np.savez(tmp_path / "weights.npz", **arrays, **({} if value is None else {f"resnet20/{key}": value}))
     with pytest.raises(PublishedWeightsError, match=message):
         load_published_resnet(tmp_path / "weights.npz", "resnet20")
 
@@ -129,18 +108,19 @@ def test_another_file_is_refused(tmp_path):
     np.savez(path, **archive("resnet32")[1])
     with pytest.raises(PublishedWeightsError, match="no array that begins with 'resnet20/', only with resnet32"):
         load_published_resnet(path, "resnet20")
-    contents = path.read_bytes()
-    flipped = bytearray(contents)
-    flipped[len(contents) // 2] ^= 1
-    for damage in (b"", b"weights", contents[: len(contents) // 2], flipped, pickle.dumps({"a": 1})):
+    with pytest.raises(ValueError, match=r"name must be one of 'resnet20', .*, got 'resnet110'"):
+        load_published_resnet(path, "resnet110")
+    flipped = bytearray(path.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    for damage in (b"", b"weights", bytes(flipped[:1000]), flipped, pickle.dumps({"a": 1}), npy()):
         path.write_bytes(damage)
         with pytest.raises(PublishedWeightsError, match=re.escape(str(path))):
             load_published_resnet(path, "resnet32")
-    with path.open("wb") as file:
-        np.save(file, np.zeros(3))
-    with pytest.raises(PublishedWeightsError, match="a single array"):
-        load_published_resnet(path, "resnet32")
     with pytest.raises(FileNotFoundError):
         load_published_resnet(tmp_path / "absent.npz", "resnet20")
-    with pytest.raises(ValueError, match=r"name must be one of 'resnet20', .*, got 'resnet110'"):
-        load_published_resnet(path, "resnet110")
+
+
+def npy():
+    held = io.BytesIO()
+    np.save(held, np.zeros(3))
+    return held.getvalue()

@@ -36,35 +36,26 @@ def test_a_given_embedding_stays_and_a_random_one_learns():
     assert matrix.mean().abs() < 0.5  # the caller's is untouched
 
 
-def test_the_shortest_document():
+def test_the_shortest_document_and_bad_arguments_of_the_text_network():
     network = GlobalPoolingCNN(4, vocabulary=30).eval()
     assert network(torch.randint(0, 30, (2, 21))).shape == (2, 4)
     for tokens in (torch.zeros(2, 20, dtype=torch.long), torch.zeros(21, dtype=torch.long)):
         with pytest.raises(ValueError, match=r"tokens must be \(N, L\) with L >= 21, .*; pad the documents"):
             network(tokens)
+    for embedding, error, message in (
+        (torch.zeros(3, 4, dtype=torch.long), TypeError, "must be a floating-point tensor, got torch.int64"),
+        ([[1.0]], TypeError, "must be a floating-point tensor, got list"),
+        (torch.zeros(3), ValueError, r"must be a matrix \(V, D\), .*, got shape \(3,\)"),
+    ):
+        with pytest.raises(error, match=f"embedding {message}"):
+            GlobalPoolingCNN(4, embedding=embedding)
 
 
-def test_bad_arguments_of_the_text_network():
-    with pytest.raises(TypeError, match=r"embedding must be a floating-point tensor, got torch.int64"):
-        GlobalPoolingCNN(4, embedding=torch.zeros(3, 4, dtype=torch.long))
-    with pytest.raises(TypeError, match="embedding must be a floating-point tensor, got list"):
-        GlobalPoolingCNN(4, embedding=[[1.0]])
-    with pytest.raises(ValueError, match=r"embedding must be a matrix \(V, D\), .*, got shape \(3,\)"):
-        GlobalPoolingCNN(4, embedding=torch.zeros(3))
-    with pytest.raises(ValueError, match="dropout must be from 0 to below 1, got 1"):
-        GlobalPoolingCNN(4, dropout=1.0)
-
-
-def test_an_mlp_without_hidden_layers_is_linear():
-    network = MLP(3, features=4, hidden=())
-    inputs = torch.randn(5, 4)
+def test_an_mlp_without_hidden_layers_is_linear_flattens_images_and_counts_them():
+    network = MLP(3, features=12, hidden=(), dropout=0.5)
+    inputs = torch.randn(5, 12)
     torch.testing.assert_close(network(inputs), inputs @ network.linear.weight.T + network.linear.bias)
-
-
-def test_an_mlp_flattens_images_and_counts_them():
-    network = MLP(3, features=12, dropout=0.5)
     assert network(torch.randn(5, 3, 2, 2)).shape == (5, 3)
-    assert network(torch.randn(5, 12)).shape == (5, 3)
     with pytest.raises(
         ValueError, match=r"features = 12 numbers per example, got 8 .*; build the network with features=8"
     ):

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import zipfile
 
 import pytest
 from support.forked import STRIDES, killed_at
@@ -13,20 +12,15 @@ from focalcal.lab.store import Evaluation, Evaluations, RunProblem, Store
 from focalcal.lab.store.merge import runs_of
 
 
-def test_one_form_for_one_meaning():
+def test_one_form_for_one_meaning_and_what_is_missing():
     one = Evaluations(shifts=["svhn", "cifar10c", "svhn"], severities=[5, 1.0, 5], saliency=8.0)
     assert one == Evaluations(shifts=("cifar10c", "svhn"), severities=(1, 5), saliency=8)
     assert Evaluations.from_dict(json.loads(json.dumps(one.as_dict()))) == one
     assert one.names == ("cifar10c-1", "cifar10c-5", "svhn", "saliency-8")
     assert {name: each.names for name, each in one.apart().items()} == {name: (name,) for name in one.names}
-    assert Evaluations().names == Evaluations(keep_weights=True).names == ()
-
-
-def test_what_is_missing():
-    one = Evaluations(shifts=("svhn", "cifar10c"), saliency=4)
-    assert one.missing_from([]) == one.names
-    assert one.missing_from(["svhn", "other", "saliency-3"]) == ("cifar10c-5", "saliency-4")
-    assert one.missing_from(["svhn", "cifar10c-5", "saliency-10"]) == ()  # maps of more images will do
+    assert Evaluations(keep_weights=True).names == ()
+    assert one.missing_from(["svhn", "other", "saliency-3"]) == ("cifar10c-1", "cifar10c-5", "saliency-8")
+    assert one.missing_from(["svhn", "cifar10c-5", "cifar10c-1", "saliency-10"]) == ()  # maps of more images will do
 
 
 @pytest.mark.parametrize(
@@ -80,15 +74,7 @@ def test_a_cell_is_complete_when_it_has_the_evaluations_that_are_asked_for(store
     assert store.has(spec(1), asked)
 
 
-def test_a_run_and_its_evaluations_are_stored_at_once(store):
-    run = store.add(
-        spec(), record=record(), epochs=None, predictions=[sample(split="test")], evaluations=[evaluation()]
-    )
-    assert (run.evaluations, run.splits) == (("svhn",), ("test", "svhn"))
-    assert store.problems(contents=True) == []
-
-
-@pytest.mark.parametrize("name", ["", "a b", "../x", "a/b", ".hidden", "-x", "x" * 101])
+@pytest.mark.parametrize("name", ["", "a b", "../x", ".hidden", "x" * 101])
 def test_a_name_must_be_a_folders(name):
     with pytest.raises(ValueError, match="name must be at most 100 letters, digits"):
         evaluation(name, split="a")
@@ -176,18 +162,6 @@ def test_an_evaluation_of_another_run_is_none_of_this(store):
     assert store.run(other.key).evaluations == ()
     (problem,) = store.problems()
     assert f"of run {run.key}" in problem.message
-
-
-def test_an_export_holds_them(store, tmp_path):
-    run = store.add_evaluation(stored(store, spec()).key, evaluation(files={"maps.npz": b"drawn"}))
-    with zipfile.ZipFile(store.export(tmp_path / "all.zip")) as archive:
-        assert len(archive.namelist()) == len(set(archive.namelist()))
-        archive.extractall(tmp_path / "there")
-    there = Store(tmp_path / "there", create=False)
-    assert there.problems(contents=True) == []
-    copied = there.run(run.key)
-    assert copied.predictions("svhn").equals(run.predictions("svhn"))
-    assert copied.files == run.files
 
 
 def test_of_two_stores_that_agree_the_run_with_more_evaluations_is_taken(tmp_path):

@@ -37,12 +37,11 @@ def read(monkeypatch):
 
 
 def test_each_run_is_read_once(store, read):
-    first = list_store(store.path, Checksums())
-    assert sorted(read) == sorted(first.runs)
-    again = list_store(store.path, Checksums())
+    first, again = (list_store(store.path, Checksums())[0] for _ in range(2))
+    assert sorted(read) == sorted(first)
     assert len(read) == 4
-    assert [(run.glance, run.settings, run.record, run.files) for run in again.runs.values()] == [
-        (run.glance, run.settings, run.record, run.files) for run in first.runs.values()
+    assert [(run.glance, run.settings, run.record, run.files) for run in again.values()] == [
+        (run.glance, run.settings, run.record, run.files) for run in first.values()
     ]
     stored(store, spec(9), nll=9.0)
     assert nlls(store) == [0.0, 1.0, 2.0, 3.0, 9.0]
@@ -56,23 +55,19 @@ def test_the_index_is_safe_to_delete_and_to_spoil(store):
     for spoilt in (b"", b"garbage " * 9, whole[: len(whole) // 2]):
         path.write_bytes(spoilt)
         assert nlls(store) == [0.0, 1.0, 2.0, 3.0]
-    for at in range(4, len(whole), 97):
+    for at in range(4, len(whole), 197):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         assert nlls(store) == [0.0, 1.0, 2.0, 3.0], at
     path.unlink()
     assert nlls(store) == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_a_removed_run_is_not_listed_from_the_index(store):
+def test_a_removed_run_is_not_listed_and_a_check_of_the_contents_does_not_trust_the_index(store):
     store.runs()
     store.remove([spec(1).key])
     assert nlls(store) == [0.0, 2.0, 3.0]
     stored(store, spec(1), nll=5.0)  # the same key, another result
     assert nlls(store) == [0.0, 2.0, 3.0, 5.0]
-
-
-def test_a_check_of_the_contents_does_not_trust_the_index(store):
-    store.runs()
     path = store.path / "runs" / spec(1).key / "record.json"
     flip_a_bit(path, path.read_bytes().index(b'"test"') + 1)
     assert len(store.runs()) == 4  # sizes and times are as they were

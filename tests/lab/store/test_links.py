@@ -51,7 +51,7 @@ def test_leftovers_are_those_of_our_own_names(store, foreign):
     assert texts(store.path / "tmp") == {"chapters/text": "years of work"}
 
 
-def test_a_linked_workspace_or_lock_is_refused(store, foreign):
+def test_a_linked_workspace_or_lock_is_refused_and_a_linked_failure_not_read(store, foreign):
     (store.path / "work").mkdir()
     (store.path / "work" / spec(0).key).symlink_to(foreign)
     with pytest.raises(OSError, match="must lie in the store itself"):
@@ -60,6 +60,12 @@ def test_a_linked_workspace_or_lock_is_refused(store, foreign):
     with pytest.raises(OSError, match="symbolic link"), store.claim(spec(1)):
         pass
     assert not (foreign / "new").exists()
+    store.record_failure(spec(2), kind="error", message="mine")
+    failure = store.path / "failures" / f"{spec(2).key}.json"
+    failure.rename(foreign / "moved")
+    failure.symlink_to(foreign / "moved")
+    assert store.failures() == []
+    assert [problem.path for problem in store.problems()] == [failure]
 
 
 def test_a_linked_run_is_foreign_and_set_aside_as_a_link(store, tmp_path):
@@ -85,12 +91,3 @@ def test_a_linked_file_of_a_run_is_damage(store, tmp_path, name):
     assert not store.has(spec())
     with pytest.raises(RunProblem, match="must be a file of the run itself, got a link"):
         store.run(run.key)
-
-
-def test_a_linked_failure_is_not_read(store, tmp_path):
-    store.record_failure(spec(), kind="error", message="mine")
-    path = store.path / "failures" / f"{spec().key}.json"
-    path.rename(tmp_path / "moved")
-    path.symlink_to(tmp_path / "moved")
-    assert store.failures() == []
-    assert [problem.path for problem in store.problems()] == [path]

@@ -149,29 +149,23 @@ def test_recording_again_changes_nothing_and_other_predictions_are_refused(store
     assert first.predictions("test").equals(store.run(first.key).predictions("test"))
 
 
-def test_everything_that_says_what_was_run_makes_another_run(store):
-    base = {"name": "mine", "seed": 0, "options": {"gamma": 1}, "data_set": "a", "model": "b", "training": {"lr": 1}}
-    changes = ("yours", 1, {"gamma": 2}, "c", "d", {"lr": 2})
-    keys = {store.record(predictions=sample(), **base).key}
-    for name, value in zip(base, changes, strict=True):
-        keys.add(store.record(predictions=sample(), **{**base, name: value}).key)
-    assert len(keys) == len(store.runs()) == 7
-
-
-def test_no_recorded_run_is_taken_for_a_trained_one(store):
+def test_everything_that_says_what_was_run_makes_another_run_none_of_which_is_a_trained_one(store):
     trained = spec()
-    recorded = store.record(
-        name=trained.objective,
-        predictions=sample(),
-        seed=trained.seed,
-        options=dict(trained.objective_options),
-        data_set=trained.data_set,
-        model=trained.model,
-        training=trained.training,
-    )
-    assert recorded.key != trained.key
+    base = {"seed": trained.seed, "options": dict(trained.objective_options), "training": trained.training}
+    base |= {"name": trained.objective, "data_set": trained.data_set, "model": trained.model}
+    changes = {
+        "name": "yours",
+        "seed": 1,
+        "options": {"gamma": 2},
+        "data_set": "c",
+        "model": "d",
+        "training": {"lr": 2},
+    }
+    runs = [store.record(predictions=sample(), **{**base, **dict([change])}) for change in changes.items()]
+    runs.append(store.record(predictions=sample(), **base))
+    assert len({run.key for run in runs}) == len(store.runs()) == 7
     assert not store.has(trained)
-    assert replace(recorded.spec, training=trained.training) == trained
+    assert replace(runs[-1].spec, training=trained.training) == trained
 
 
 def test_epochs_weights_and_provenance_are_kept(store, tmp_path):

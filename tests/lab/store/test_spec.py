@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stored_runs import TRAINING, spec
 
@@ -38,6 +38,7 @@ def backwards(value):
     return {key: backwards(value[key]) for key in reversed(value)} if isinstance(value, dict) else value
 
 
+@settings(max_examples=40)
 @given(options, trees, st.integers(0, 2**53 - 1))
 def test_the_key_is_that_of_the_values_not_of_their_form(chosen, training, seed):
     one = spec(seed, training=training)
@@ -93,15 +94,10 @@ def test_every_field_of_the_protocol_changes_the_key(field):
     assert Spec.from_dict(json.loads(json.dumps(changed.as_dict()))) == changed
 
 
-@given(trees, trees)
-def test_different_training_has_different_keys(one, other):
-    same = json.dumps(as_floats(one), sort_keys=True) == json.dumps(as_floats(other), sort_keys=True)
-    assert (spec(training=one).key == spec(training=other).key) == same
-
-
 def test_the_key_stays_what_it_was():
     """Stored runs are found by it: a change of this value needs a new SCHEMA."""
     assert SCHEMA == 2
+    assert spec(2, gamma=3, lam=0.5).name == "digits/small_cnn fcl(gamma=3, lam=0.5) seed 2"
     assert spec().key == "0b90757a14f736f5abf3adc9045a7d1a"
 
 
@@ -112,11 +108,6 @@ def test_later_changes_of_a_mapping_do_not_reach_a_spec():
     one.as_dict()["training"]["optimizer"]["lr"] = 0.3
     assert one.as_dict()["training"] == {"optimizer": {"lr": 0.1}}
     assert one == spec(training={"optimizer": {"lr": 0.1}})
-
-
-def test_the_name_is_for_people():
-    assert spec(2, gamma=3, lam=0.5).name == "digits/small_cnn fcl(gamma=3, lam=0.5) seed 2"
-    assert spec(0, "ce").name == "digits/small_cnn ce seed 0"
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ import zipfile
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.prediction_samples import full, sample
-from support.stored_runs import epochs_file, record, spec, stored
+from support.stored_runs import epochs_file, evaluation, record, spec, stored
 
 from focalcal.lab.store import Store
 from focalcal.lab.store.layout import split_file
@@ -39,6 +37,16 @@ def test_a_run_comes_back_as_it_was_stored(store, tmp_path):
     assert store.has(one.key)
 
 
+def test_splits_have_safe_and_different_files():
+    splits = ["a/b", "a%2Fb", "..", ".", "x" * 300, "x" * 299 + "y", "\ud800", "caf\xe9", "a\nb", "A/B"]
+    found = [split_file(split) for split in splits]
+    assert len(set(found)) == len(splits)
+    for name in found:
+        assert name == os.path.basename(name)
+        assert not name.startswith(".")
+        assert len(os.fsencode(name)) <= 255
+
+
 def test_metrics_that_are_not_finite_are_kept_in_standard_json(store):
     run = stored(store, spec(), nll=math.inf, ece=math.nan, brier=-math.inf, error=None)
     found = run.metrics("test")
@@ -52,27 +60,13 @@ def test_metrics_that_are_not_finite_are_kept_in_standard_json(store):
     json.loads((run.path / "record.json").read_text(), parse_constant=refuse)
 
 
-@given(st.lists(st.text(min_size=1, max_size=300), min_size=2, max_size=4, unique=True))
-def test_splits_have_safe_and_different_files(splits):
-    found = [split_file(split) for split in splits]
-    assert len(set(found)) == len(splits)
-    for name in found:
-        assert name == os.path.basename(name)
-        assert not name.startswith(".")
-        assert len(os.fsencode(name)) <= 255
-
-
-def test_missing_keeps_the_order_and_names_each_once(store):
-    stored(store, spec(1))
-    wanted = [spec(2), spec(1), spec(0), spec(2, gamma=3, lam=1), spec(1)]
-    assert store.missing(wanted) == [spec(2), spec(0)]
-
-
-def test_a_run_that_is_there_stays(store):
-    first = stored(store, spec(), nll=1.0)
-    assert stored(store, spec(), nll=2.0).metrics("test")["nll"] == 1.0
+def test_a_run_that_is_there_stays_and_missing_keeps_the_order_and_names_each_once(store):
+    first = stored(store, spec(1), nll=1.0)
+    assert stored(store, spec(1), nll=2.0).metrics("test")["nll"] == 1.0
     assert [run.key for run in store.runs()] == [first.key]
     assert not list(store.path.glob("tmp/*"))
+    wanted = [spec(2), spec(1), spec(0), spec(2, gamma=3, lam=1), spec(1)]
+    assert store.missing(wanted) == [spec(2), spec(0)]
 
 
 def test_the_workspace_lasts_until_the_run_is_there(store):
@@ -167,13 +161,17 @@ def test_removed_runs_are_gone_and_the_others_are_not(store):
 
 def test_an_exported_archive_is_a_store(store, tmp_path):
     runs = [stored(store, spec(seed)) for seed in range(3)]
+    store.add_evaluation(runs[0].key, evaluation(files={"maps.npz": b"drawn"}))
     path = store.export(tmp_path / "some.zip", [runs[0].key, runs[2].key[:8]])
     with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == len(set(archive.namelist()))
         archive.extractall(tmp_path / "there")
     there = Store(tmp_path / "there", create=False)
     assert {run.key for run in there.runs()} == {runs[0].key, runs[2].key}
     assert there.problems(contents=True) == []
-    assert there.run(runs[0].key).predictions("test").equals(runs[0].predictions("test"))
+    copied, whole = there.run(runs[0].key), store.run(runs[0].key)
+    assert copied.files == whole.files
+    assert all(copied.predictions(split).equals(whole.predictions(split)) for split in ("test", "svhn"))
 
 
 def test_exported_tables_have_a_row_a_run_and_split(store, tmp_path):

@@ -11,7 +11,7 @@ from torch import nn
 from focalcal.lab.studies.spec_builder import recipe_of, spec_of, training_of
 from focalcal.lab.training import Recipe, Step, fit, predict
 from focalcal.lab.training.averaging import move_average
-from focalcal.losses import AdaFocalLoss, CrossEntropyLoss, FocalCalibrationLoss
+from focalcal.losses import AdaFocalLoss, FocalCalibrationLoss
 from focalcal.metrics import nll
 
 CNN = {
@@ -38,16 +38,9 @@ def trajectory(share, steps=40):
     return seen, average.state_dict()
 
 
-def test_a_share_of_one_is_the_plain_mean():
-    seen, average = trajectory(1.0)
-    for name in seen[0]:
-        if "num_batches" not in name:
-            torch.testing.assert_close(average[name], torch.stack([each[name] for each in seen]).mean(0))
-
-
-@pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_weights_are_averaged_with_polynomial_decay(share):
-    """Shamir and Zhang's average moves by (eta + 1) / (t + eta) after step t; eta = 1 / share - 1."""
+    """Shamir and Zhang's average moves by (eta + 1) / (t + eta) after step t; eta = 1 / share - 1, 0 the plain mean."""
     seen, average = trajectory(share)
     eta = 1 / share - 1
     for name in seen[0]:
@@ -56,17 +49,9 @@ def test_weights_are_averaged_with_polynomial_decay(share):
             expected += (eta + 1) / (t + eta) * (each[name] - expected)
         if "num_batches" not in name:
             torch.testing.assert_close(average[name], expected)
+            if share == 1:
+                torch.testing.assert_close(average[name], torch.stack([each[name] for each in seen]).mean(0))
     assert average["1.num_batches_tracked"] == len(seen)  # a counter is the last one
-
-
-def test_an_average_looks_back_over_its_share_of_the_steps():
-    """The mean age of what is averaged is share / (1 + share) of the steps, and so at most that share."""
-    for share in (0.1, 0.3):
-        network, average = nn.Linear(1, 1, bias=False).double(), nn.Linear(1, 1, bias=False).double()
-        for step in range(1, 2001):
-            nn.init.constant_(network.weight, step)
-            move_average(average, network, share=share, steps=step)
-        assert 1 - average.weight.item() / 2000 == pytest.approx(share / (1 + share), rel=0.01)
 
 
 @pytest.mark.parametrize("changed", [{"optimizer": ADAM}, CNN], ids=["mlp", "cnn"])
@@ -77,19 +62,15 @@ def test_training_goes_as_it_does_without(data, changed):
     assert [record["train"] for record in plain.epochs] == [record["train"] for record in mean.epochs]
     assert not same_weights(plain.model, mean.model)
     assert [record["test"] for record in plain.epochs] != [record["test"] for record in mean.epochs]
+    found = predict(
+        mean.model, data.splits["test"], small_recipe(**changed), split="test"
+    )  # what was evaluated is kept
+    np.testing.assert_array_equal(found.logits, mean.outputs["test"].logits[:, 0])
+    assert mean.epochs[-1]["test"]["nll"] == pytest.approx(nll(logits=found.logits, labels=found.labels))
 
 
-def test_what_is_kept_is_what_was_evaluated(data):
-    one = small_recipe(averaging=0.2, **CNN)
-    fitted = fit(one, data, CrossEntropyLoss(), seed=0)
-    found = predict(fitted.model, data.splits["test"], one, split="test")
-    np.testing.assert_array_equal(found.logits, fitted.outputs["test"].logits[:, 0])
-    assert fitted.epochs[-1]["test"]["nll"] == pytest.approx(nll(logits=found.logits, labels=found.labels))
-
-
-@pytest.mark.parametrize("loss", [CrossEntropyLoss(), AdaFocalLoss()], ids=["ce", "adafocal"])
-def test_an_interrupted_run_ends_with_the_same_bits(data, loss, tmp_path):
-    one = small_recipe(averaging=0.2, **CNN)
+def test_an_interrupted_run_ends_with_the_same_bits(data, tmp_path):
+    one, loss = small_recipe(averaging=0.2, **CNN), AdaFocalLoss()
     whole = fit(one, data, loss, seed=3)
 
     def interrupt(record, epochs):

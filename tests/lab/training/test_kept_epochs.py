@@ -37,7 +37,7 @@ def test_every_rule_keeps_the_epoch_of_its_lowest_score(data):
 def test_what_is_kept_is_what_the_network_said_after_that_epoch(data, changed):
     """The weights, the logits in one run that kept another epoch, and the temperature; label smoothing or not."""
     last = fit(small_recipe(**OVERFITTED, **changed), data, LabelSmoothingLoss(epsilon=0.1), seed=0)
-    for rule in RULES[1:]:
+    for rule in ("nll", "refined"):
         one = small_recipe(**OVERFITTED, **changed, keep=rule)
         fitted = fit(one, data, LabelSmoothingLoss(epsilon=0.1), seed=0)
         assert [record["train"] for record in fitted.epochs] == [record["train"] for record in last.epochs]

@@ -54,22 +54,16 @@ def test_transformers_have_these_kinds_where_the_recipes_spare_them(name):
     assert len(positions) == (2 if name == "vit_small" else 12)  # a table in each of Swin's blocks
 
 
-def test_groups_hold_every_trained_parameter_once():
+def test_groups_hold_every_trained_parameter_once_and_weight_decay_reaches_the_decayed_alone():
     network = Network()
-    settings = Optimizer(name="adamw", lr=0.1, weight_decay=0.05, undecayed=("bias", "norm", "position"))
+    nn.init.ones_(network.first.weight)
+    settings = Optimizer(name="adamw", lr=0.1, weight_decay=0.5, undecayed=("bias", "norm", "position"))
     optimizer = build_optimizer(settings, network)
     decayed, spared = optimizer.param_groups
-    assert [decayed["weight_decay"], spared["weight_decay"]] == [0.05, 0.0]
+    assert [decayed["weight_decay"], spared["weight_decay"]] == [0.5, 0.0]
     assert [id(weight) for weight in decayed["params"]] == [id(network.first.weight)]
     both = [id(weight) for group in optimizer.param_groups for weight in group["params"]]
     assert sorted(both) == sorted(id(weight) for weight in network.parameters() if weight.requires_grad)
-
-
-def test_weight_decay_reaches_the_decayed_alone():
-    network = Network()
-    nn.init.ones_(network.first.weight)
-    settings = Optimizer(name="adamw", lr=0.1, weight_decay=0.5, undecayed=("bias", "norm"))
-    optimizer = build_optimizer(settings, network)
     for weight in network.parameters():
         weight.grad = torch.zeros_like(weight)
     optimizer.step()
@@ -110,21 +104,21 @@ def our_rates(epochs, **schedule):
     return [rate_share(recipe, step, STEPS) for step in range(epochs * STEPS)]
 
 
-def test_constant():
-    assert our_rates(3, kind="constant") == [1.0] * 3 * STEPS
-
-
-def test_milestones_change_at_the_end_of_these_epochs():
-    scheduler = torch.optim.lr_scheduler.MultiStepLR(an_optimizer(), [2, 5], gamma=0.1)
-    expected = [rate for rate in torch_rates(scheduler, 8) for _ in range(STEPS)]
-    assert our_rates(8, kind="milestones", milestones=(2, 5), factor=0.1) == pytest.approx(expected, rel=1e-12)
-
-
-def test_cosine_falls_in_every_step_and_would_end_at_zero():
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(an_optimizer(), T_max=4 * STEPS)
-    rates = our_rates(4, kind="cosine")
-    assert rates == pytest.approx(torch_rates(scheduler, 4 * STEPS), abs=1e-12)
-    assert rates == sorted(rates, reverse=True)
+@pytest.mark.parametrize(
+    ("schedule", "theirs", "epochs"),
+    [
+        ({"kind": "constant"}, lambda one: torch.optim.lr_scheduler.LambdaLR(one, lambda step: 1.0), 3),
+        ({"kind": "cosine"}, lambda one: torch.optim.lr_scheduler.CosineAnnealingLR(one, T_max=4 * STEPS), 4),
+        (
+            {"kind": "milestones", "milestones": (2, 5), "factor": 0.1},  # at the end of these epochs
+            lambda one: torch.optim.lr_scheduler.MultiStepLR(one, [2 * STEPS, 5 * STEPS], gamma=0.1),
+            8,
+        ),
+    ],
+)
+def test_rates_are_those_of_torchs_scheduler_in_every_step(schedule, theirs, epochs):
+    expected = torch_rates(theirs(an_optimizer()), epochs * STEPS)
+    assert our_rates(epochs, **schedule) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("factor", [None, 0.07])

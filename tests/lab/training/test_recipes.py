@@ -63,16 +63,6 @@ def test_the_same_numbers_written_otherwise_give_the_same_text(small):
     assert text(floats) == text(whole)
 
 
-@every
-def test_survives_json_and_pickle(name):
-    one = RECIPES[name]
-    again = json.loads(json.dumps(one.as_dict()))
-    assert again == one.as_dict()
-    assert Recipe.from_dict(again) == one
-    assert text(Recipe.from_dict(again)) == text(one)
-    assert pickle.loads(pickle.dumps(one)) == one
-
-
 @pytest.mark.parametrize("name", ["cifar10_resnet50", "cifar100_resnet50", "cifar100_resnet110"])
 def test_the_common_split_differs_in_nothing_else(name):
     whole, part = recipe(name), recipe(f"{name}_45k")
@@ -83,22 +73,19 @@ def test_the_common_split_differs_in_nothing_else(name):
 
 
 @every
-def test_names_what_exists(name):
+def test_a_recipe_survives_json_names_what_exists_and_augments_to_the_side_that_its_network_sees(name):
     one = RECIPES[name]
-    assert one.data_set in DATA_SETS
+    again = json.loads(json.dumps(one.as_dict()))
+    assert again == one.as_dict()
+    assert Recipe.from_dict(again) == pickle.loads(pickle.dumps(one)) == one
     assert one.model in MODELS
     assert one.classes == (len(CATALOGUE[one.data_set].classes) or CLASSES[one.data_set])
+    assert set(dict(one.data_options)) <= set(signature(DATA_SETS[one.data_set]).parameters)
     is_image = MODEL_INFO[one.model].inputs == "images" or (one.model == "mlp" and one.data_set not in FEATURES)
     assert (one.mean is not None) == is_image
     assert (MODEL_INFO[one.model].inputs == "tokens") == ("length" in dict(one.data_options))
-
-
-@every
-def test_augments_images_to_the_side_that_the_network_sees(name):
-    one = RECIPES[name]
-    side = {"chestxray14": 256, "tiny_imagenet": 64, "digits": 8, "teacher": 8, "fashion_mnist": 28}.get(
-        one.data_set, 32
-    )
+    sides = {"chestxray14": 256, "tiny_imagenet": 64, "digits": 8, "teacher": 8, "fashion_mnist": 28}
+    side = sides.get(one.data_set, 32)
     images = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
     keys = example_keys(0, "augment", 0, ids=torch.arange(2))
     for step in one.augmentation:
@@ -107,12 +94,6 @@ def test_augments_images_to_the_side_that_the_network_sees(name):
     for step in one.after_normalisation:
         normalised = step.build()(normalised, keys)
     assert normalised.shape == (2, 3, one.image_size or side, one.image_size or side)
-
-
-@every
-def test_data_options_are_the_loaders(name):
-    one = RECIPES[name]
-    assert set(dict(one.data_options)) <= set(signature(DATA_SETS[one.data_set]).parameters)
 
 
 @pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if CATALOGUE[one.data_set].folder is None])
@@ -125,16 +106,12 @@ def test_data_without_files_fit_the_network(name):
     assert model(torch.from_numpy(data.test.inputs[:3]).float()).shape == (3, one.classes)
 
 
-def test_the_digits_have_one_split_for_every_seed_of_training():
+def test_the_digits_have_one_split_for_every_seed_of_training_and_their_statistics(small):
     splits = [
         load_data("digits", **dict(recipe(f"digits_{model}_lite").data_options)) for model in ("mlp", "small_cnn")
     ]
     assert splits[0].provenance["split"] == splits[1].provenance["split"] == "stratified 60 / 20 / 20, seed 0"
-    assert [len(one) for one in splits[0].splits.values()] == [1077, 360, 360]
-
-
-def test_statistics_of_the_digits_are_those_of_the_training_images(small):
-    pixels = load_data("digits", **dict(small.data_options)).train.inputs / 255
+    pixels = splits[0].train.inputs / 255
     assert small.mean[0] == pytest.approx(pixels.mean(), abs=0.005)
     assert small.std[0] == pytest.approx(pixels.std(), abs=0.005)
 
@@ -171,9 +148,6 @@ def test_a_recipe_of_ones_own_is_a_file(tmp_path):
         recipe(str(file))
     with pytest.raises(FileNotFoundError):
         recipe(str(tmp_path / "none.toml"))
-
-
-def test_the_text_of_an_unknown_recipe_is_refused():
     with pytest.raises(ValueError, match=r"'resnet' is not a recipe.*cifar10_resnet50"):
         recipe_text("resnet")
 
@@ -197,6 +171,18 @@ def test_operating_points_that_the_paper_states():
     assert operating_points()["cifar100/swin_tiny"] == (3, 1)
     assert fcl_point("cifar10", "a network of yours") == (4, 1.5)
     assert fcl_point("svhn", "resnet50") is None
+
+
+def test_the_pairs_are_the_papers():
+    paper = [name for name in RECIPES if not name.endswith("_lite")]
+    small_images = ("resnet50", "resnet110", "wide_resnet26_10", "densenet121")
+    assert {(RECIPES[name].data_set, RECIPES[name].model) for name in paper} == {
+        *(("cifar10", model) for model in small_images),
+        *(("cifar100", model) for model in (*small_images, "deit_small", "vit_small", "swin_tiny")),
+        ("tiny_imagenet", "resnet50_tiny"),
+        *((texts, "gp_cnn") for texts in ("newsgroups_19997", "ag_news", "finsen")),
+        ("chestxray14", "chexnet"),
+    }
 
 
 def test_transformers_from_scratch_as_the_paper_states():
@@ -260,12 +246,10 @@ def test_parts_refuse(make, message):
         make()
 
 
-def test_the_guide_names_recipes_that_exist():
-    section = GUIDE.read_text().partition("## Which recipe serves which result")[2].partition("\n## ")[0]
+def test_the_guide_repeats_the_table_and_names_recipes_that_exist():
+    guide = GUIDE.read_text()
+    assert recipe_table(RECIPES) in guide
+    section = guide.partition("## Which recipe serves which result")[2].partition("\n## ")[0]
     named = re.findall(r"`(\w+_(?:45k|lite|gp_cnn|chexnet|small|tiny|resnet50|resnet110))`", section)
     assert len(named) > 15
     assert set(named) <= set(RECIPES)
-
-
-def test_the_guide_repeats_the_table():
-    assert recipe_table(RECIPES) in GUIDE.read_text()

@@ -7,21 +7,17 @@ CIFAR-10 with ImageNet's normalisation. Test errors: 8.27, 7.37, 6.90 and 6.61 %
 
 from __future__ import annotations
 
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
 from typing import Literal
-from zipfile import BadZipFile
 
-import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from focalcal.core.checks import one_of, whole
-from focalcal.lab.models.weight_files import PublishedWeightsError, fill
+from focalcal.lab.models.weight_files import PublishedWeightsError, fill, weights_of
 
 Shortcut = Literal["conv", "pad"]
 SHORTCUTS: tuple[Shortcut, ...] = ("conv", "pad")
@@ -251,31 +247,13 @@ def load_published_resnet(path: str | PathLike[str], name: str) -> ResNet:
     >>> network = load_published_resnet("cifar10_resnets.npz", "resnet20")  # doctest: +SKIP
     """
     one_of("name", name, PUBLISHED)
-    network = basic_resnet(PUBLISHED[name], 10, shortcut="pad")
-    arrays = _arrays(path, f"{name}/")
-    fill(network, {key if key.startswith("linear.") else f"features.{key}": arrays[key] for key in arrays}, path)
-    return network.eval()
-
-
-def _arrays(path: str | PathLike[str], prefix: str) -> dict[str, Tensor]:
-    with open(path, "rb") as file:  # opened here, since NumPy forgets to close what it cannot read
-        try:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise PublishedWeightsError(f"{path} holds a single array; give the .npz archive of weights")
-            keys = [key for key in archive.files if key.startswith(prefix)]
-            arrays = {key.removeprefix(prefix): torch.from_numpy(archive[key]) for key in keys}
-        except PublishedWeightsError:
-            raise
-        except (BadZipFile, EOFError, zlib.error, TypeError, ValueError) as error:
-            raise PublishedWeightsError(
-                f"{path} must be an .npz archive of plain arrays; it is damaged, holds Python objects or is "
-                f"another file ({error})"
-            ) from error
-    if not arrays:
-        others = sorted({key.partition("/")[0] for key in archive.files})
+    network, prefix, arrays = basic_resnet(PUBLISHED[name], 10, shortcut="pad"), f"{name}/", weights_of(path)
+    own = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+    if not own:
+        others = sorted({key.partition("/")[0] for key in arrays})
         raise PublishedWeightsError(
             f"{path} has no array that begins with {prefix!r}, only with {', '.join(others[:5]) or 'nothing'}; "
             "give the archive of weights, whose arrays are called NAME/KEY"
         )
-    return arrays
+    fill(network, {key if key.startswith("linear.") else f"features.{key}": own[key] for key in own}, path)
+    return network.eval()

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +17,7 @@ from focalcal.core.extras import required
 
 FILES = ("model.safetensors", "pytorch_model.bin")  # what a folder or a hub repository calls its weights
 HEAD_PREFIX = "classifier."  # what the names of the last layer begin with
-_SUFFIXES = (".safetensors", ".bin", ".pth", ".pt")
+_SUFFIXES = (".safetensors", ".bin", ".pth", ".pt", ".npz")
 _WRAPPERS = ("model", "state_dict")  # under which training scripts keep the weights
 
 
@@ -121,6 +122,8 @@ def _read(path: Path) -> dict[str, Tensor]:
     load: Any = partial(torch.load, map_location="cpu", weights_only=True)  # admits tensors and plain values, no code
     if path.suffix == ".safetensors":
         load = required("safetensors.torch", purpose="A .safetensors file", extra="transformers").load_file
+    if path.suffix == ".npz":
+        load = _arrays
     try:
         content: Any = load(path)
     except Exception as error:  # a damaged file can make either reader raise nearly anything
@@ -135,6 +138,11 @@ def _read(path: Path) -> dict[str, Tensor]:
     if others := [name for name, value in content.items() if not isinstance(value, Tensor)]:
         raise _refusal(path, f"{others[0]!r} is no tensor")
     return dict(content)
+
+
+def _arrays(path: Path) -> dict[str, Tensor]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:  # else NumPy keeps a bad file open
+        return {name: torch.from_numpy(archive[name]) for name in archive.files}
 
 
 def _refusal(path: Path, reason: str) -> PublishedWeightsError:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from focalcal.core.atomic import atomic_file
 from focalcal.lab.store.diagnostics import RunProblem, StoreProblem
@@ -25,15 +24,11 @@ _STALE = 50  # the file is made again when more than one row of so many is missi
 _FEW = 100  # runs are read as quickly from their folders
 
 
-class Listing(NamedTuple):
-    """The runs of a store by key, in that order, and what in its folder is not a run that can be used."""
+def list_store(store: Path, checksums: Checksums, *, indexed: bool = True) -> tuple[dict[str, Run], list[StoreProblem]]:
+    """The runs by key, in that order, and what in the store's folder is not a run that can be used.
 
-    runs: dict[str, Run]
-    problems: list[StoreProblem]
-
-
-def list_store(store: Path, checksums: Checksums, *, indexed: bool = True) -> Listing:
-    """Every run, from the index where that holds, else from its folder; then the index is made again if it is stale."""
+    Each is from the index where that holds, else from its folder; then the index is made again if it is stale.
+    """
     known = _read(store / INDEX) if indexed else {}
     runs: dict[str, Run] = {}
     problems: list[StoreProblem] = []
@@ -65,7 +60,7 @@ def list_store(store: Path, checksums: Checksums, *, indexed: bool = True) -> Li
     if indexed and len(rows) > _FEW and stale * _STALE > len(rows):
         with suppress(OSError):  # a store that cannot be written to can be read all the same
             _write(store / INDEX, rows)
-    return Listing(runs, problems)
+    return runs, problems
 
 
 def run_folders(store: Path) -> list[str]:

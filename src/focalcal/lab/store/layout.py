@@ -130,19 +130,15 @@ def _make(folder: Path, *, create: bool) -> None:
         raise NotADirectoryError(f"{folder} must be a folder to keep runs in, got a file; name another path")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _mark(folder)
+        strange = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # another may be making it
+        if strange and MARK not in strange:
+            raise ValueError(
+                f"{folder} must be a store of runs, or a new or empty folder to make one in, got a folder with "
+                f"{', '.join(strange[:3])}{' and more' * (len(strange) > 3)}; name another"
+            )
+        write_atomically(folder / MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))
     except OSError as error:
         reason = f"{error.strerror or error} ({error.filename})"
         raise OSError(
             error.errno, f"the store {folder} cannot be made: {reason}; name another folder, or make this one writable"
         ) from error
-
-
-def _mark(folder: Path) -> None:
-    strange = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # another may be making it
-    if strange and MARK not in strange:
-        raise ValueError(
-            f"{folder} must be a store of runs, or a new or empty folder to make one in, got a folder with "
-            f"{', '.join(strange[:3])}{' and more' * (len(strange) > 3)}; name another"
-        )
-    write_atomically(folder / MARK, json_bytes({"what": WHAT, "schema": LAYOUT}))

@@ -226,11 +226,9 @@ def checked_record(record: Any) -> dict[str, Any]:
     }
     try:
         json.dumps(stored, allow_nan=False, ensure_ascii=False).encode()  # which refuses half a character
-    except UnicodeError as error:
-        raise ValueError(f"record must be text that can be printed: {error}; leave it out") from None
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"record must be what JSON can say, with finite numbers outside metrics: {error}; "
+        raise ValueError(
+            f"record must be what JSON can say and people can read, with finite numbers outside metrics: {error}; "
             "convert arrays and NumPy numbers with .tolist()"
         ) from None
     return stored
@@ -244,17 +242,6 @@ def stored_number(value: float) -> float | str | None:
 def read_number(value: Any) -> float:
     """A stored metric."""
     return math.nan if value is None else float(value)
-
-
-def check_epoch(record: Mapping[str, Any], where: str) -> None:
-    """Refuse the record of an epoch that reports and queries could not use."""
-    rules = (("epoch", "lr", "seconds"), _is_number), (("train", "val", "test"), _are_metrics)
-    for name, is_right in ((name, is_right) for names, is_right in rules for name in names):
-        if name in record and not is_right(record[name]):
-            raise ValueError(
-                f"{where}: {name} must be a number, or for train, val and test a mapping from names to numbers, "
-                f"got {record[name]!r:.60}; give it another name"
-            )
 
 
 def _metric(split: str, name: str, value: Any) -> float | str | None:
@@ -287,12 +274,21 @@ def _read_epochs(path: Path) -> bytes:
             record = json.loads(line)
         except ValueError:
             record = None
-        if not isinstance(record, dict):
-            raise ValueError(
-                f"{path}, line {number}: must be a JSON object, got {line[:60]!r}; write one line per epoch"
-            )
         check_epoch(record, f"{path}, line {number}")
     return content
+
+
+def check_epoch(record: Any, where: str) -> None:
+    """Refuse the record of an epoch that reports and queries could not use."""
+    if not isinstance(record, dict):
+        raise ValueError(f"{where}: must be a JSON object; write one line per epoch")
+    for names, is_right in ((("epoch", "lr", "seconds"), _is_number), (("train", "val", "test"), _are_metrics)):
+        for name in names:
+            if name in record and not is_right(record[name]):
+                raise ValueError(
+                    f"{where}: {name} must be a number, or for train, val and test a mapping from names to numbers, "
+                    f"got {record[name]!r:.60}; give it another name"
+                )
 
 
 def _write_record(

@@ -233,7 +233,7 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Every run that is whole, by key, judged by sizes and times; see `problems` for the others."""
-        return list(list_store(self.path, self._checksums).runs.values())
+        return list(list_store(self.path, self._checksums)[0].values())
 
     def problems(self, *, contents: bool = False) -> list[StoreProblem]:
         """What in the store cannot be used, and why. With `contents` every file is read and no cache trusted."""

@@ -34,19 +34,6 @@ _RUN_COLUMNS = (*_WHAT_WAS_RUN, *_JSON_COLUMNS[1:])
 _METRIC_COLUMNS = ("key", "split", "metric", "value")
 _EPOCH_COLUMNS = ("key", "epoch")
 
-# The columns that runs of the package's losses have, for a store in which no run says so yet.
-USUAL_OPTIONS = (
-    *("gamma", "lam", "scale", "label_smoothing", "epsilon", "spread", "variant", "width", "gamma_hard", "gamma_easy"),
-    *("threshold", "bins", "gamma_init", "step", "switch", "gamma_min", "gamma_max"),
-)
-USUAL_METRICS = (
-    *("rows", "n_classes", "error", "nll", "brier", "ece", "adaptive_ece", "classwise_ece", "mce", "smooth_ece"),
-    "confidence_gap",
-)
-USUAL_CURVES = (
-    *("lr", "seconds", "train_loss", "train_nll", "train_error"),
-    *(f"{split}_{name}" for split in ("val", "test") for name in ("loss", *USUAL_METRICS[2:])),
-)
 _WORDS = ("key", "data_set", "model", "objective", "scale", "spread", "variant", "split", "metric", *_JSON_COLUMNS)
 _WHOLE = ("seed", "epoch", "epochs")
 
@@ -147,23 +134,22 @@ def answer(runs: Sequence[Run], query: str) -> duckdb.DuckDBPyRelation:
     engine, arrow = (required(package, purpose="A query over runs") for package in ("duckdb", "pyarrow"))
     connection = engine.connect(":memory:", config=_CLOSED)
     rows = list(_run_rows(runs))
-    options = () if runs else USUAL_OPTIONS
-    for name, columns, usual, made in (
-        ("runs", (*_RUN_COLUMNS, *options), (), lambda: rows),
-        ("test_metrics", (*_RUN_COLUMNS, *options), USUAL_METRICS, lambda: _test_rows(runs, rows)),
-        ("metrics", _METRIC_COLUMNS, (), lambda: _metric_rows(runs)),
-        ("epochs", _EPOCH_COLUMNS, USUAL_CURVES, lambda: _epoch_rows(runs)),
+    for name, columns, made in (
+        ("runs", _RUN_COLUMNS, lambda: rows),
+        ("test_metrics", _RUN_COLUMNS, lambda: _test_rows(runs, rows)),
+        ("metrics", _METRIC_COLUMNS, lambda: _metric_rows(runs)),
+        ("epochs", _EPOCH_COLUMNS, lambda: _epoch_rows(runs)),
     ):
         # Thousands of files and columns: read for who names them.
         table = list(made()) if re.search(rf"\b{name}", query, re.IGNORECASE) else []
-        known = any(row.keys() - set(columns) for row in table)
-        _fill(connection, arrow, name, columns if known else (*columns, *usual), table)
+        _fill(connection, arrow, name, columns, table)
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     try:
         answered: duckdb.DuckDBPyRelation | None = connection.sql(query)
     except engine.Error as error:
-        raise query_error(error) from error
+        none_yet = "" if runs else "; the store holds no run yet, which would add columns"
+        raise ValueError(f"{query_error(error)}{none_yet}") from error
     if answered is None:
         raise ValueError(f"query must give rows, got {query!r}; begin it with SELECT")
     return answered

@@ -6,10 +6,8 @@ the epoch's number. The file holds tensors and plain values, and is read with `w
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,34 +18,14 @@ from torch import Tensor, nn
 
 from focalcal.core.atomic import atomic_file
 from focalcal.lab.data import DataSet, Examples, fingerprint
-from focalcal.lab.training.recipe import Optimizer, Recipe
+from focalcal.lab.training.recipe import Recipe
 
 FORMAT = 2
 _SAMPLED = 1024  # examples of a split whose inputs are looked at: all of a large set's would take minutes
-_SPARE_BYTES = 1 << 20  # for logs, names and the file's own tables
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be continued from: damaged, of another run, or of another version."""
-
-
-def checkpoint_bytes(network: nn.Module, optimizer: Optimizer) -> int:
-    """About how large a checkpoint will be: the network, and what the optimiser remembers of each trained parameter."""
-    remembered = (1 if optimizer.momentum else 0) if optimizer.name == "sgd" else 2
-    trained: int = sum(weight.nbytes for weight in network.parameters() if weight.requires_grad)
-    kept: int = sum(tensor.nbytes for tensor in network.state_dict().values())
-    return kept + remembered * trained
-
-
-def check_disk_space(folder: Path, size: int) -> None:
-    """Raise OSError if the disk has no room for a checkpoint of `size` bytes beside the one that it replaces."""
-    wanted, free = 2 * size + _SPARE_BYTES, shutil.disk_usage(folder).free
-    if free < wanted:
-        raise OSError(
-            errno.ENOSPC,
-            f"{folder} must have room for two checkpoints, {wanted:,} bytes, got {free:,} free; "
-            "free some space, or name a folder on another disk",
-        )
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any], identity: Mapping[str, str]) -> None:

@@ -41,14 +41,10 @@ def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> 
 def deterministic(device: torch.device) -> Iterator[None]:
     """The same bits every time on one machine; the caller's random numbers and settings are as before afterwards."""
     cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark
+    kept = {"enabled": cudnn.enabled, "allow_tf32": cudnn.allow_tf32}
     devices = [device.index or 0] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        try:
-            cudnn.deterministic, cudnn.benchmark = True, False
-            yield
-        finally:
-            cudnn.deterministic, cudnn.benchmark = before
+    with torch.random.fork_rng(devices=devices), cudnn.flags(deterministic=True, benchmark=False, **kept):
+        yield
 
 
 def possible_threads(threads: int) -> int:

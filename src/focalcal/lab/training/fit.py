@@ -19,13 +19,7 @@ from focalcal.core.checks import whole
 from focalcal.lab.data import DataSet
 from focalcal.lab.models import is_estimator, model_builder
 from focalcal.lab.training.averaging import move_average
-from focalcal.lab.training.checkpoint import (
-    check_disk_space,
-    checkpoint_bytes,
-    load_checkpoint,
-    run_identity,
-    save_checkpoint,
-)
+from focalcal.lab.training.checkpoint import load_checkpoint, run_identity, save_checkpoint
 from focalcal.lab.training.determinism import deterministic, seed_epoch
 from focalcal.lab.training.distributed import Processes, joined_processes
 from focalcal.lab.training.epoch_log import EpochLog
@@ -33,7 +27,7 @@ from focalcal.lab.training.estimators import fit_estimator
 from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, steps_per_epoch
 from focalcal.lab.training.kept_epochs import KeptEpoch, KeptEpochs
 from focalcal.lab.training.network import build_network
-from focalcal.lab.training.non_finite import FiniteLosses, NonFiniteLossError, check_logits
+from focalcal.lab.training.non_finite import NonFiniteLossError, check_logits, check_loss
 from focalcal.lab.training.optimization import Plateau, build_optimizer, rate_share
 from focalcal.lab.training.outputs import Outputs, RunningMetrics, finite_or_none, outputs
 from focalcal.lab.training.precision import mixed_precision
@@ -122,7 +116,7 @@ def fit(
 
     A loss that is not finite raises `NonFiniteLossError`, and folder/non_finite.json says where. A disk without
     room for two checkpoints raises OSError before any training. A recipe whose model is an estimator is fitted at
-    once (`focalcal.lab.training.estimators`).
+    once, in one epoch.
 
     Args:
         recipe: how it is trained.
@@ -168,9 +162,6 @@ def fit(
         files = None if folder is None or not processes.first else Path(folder)
         records = run.restore(files)
         board = tensorboard if processes.first else None
-        if files is not None and len(records) < recipe.epochs:
-            networks = 1 + (recipe.averaging is not None) + (recipe.keep != "last")
-            check_disk_space(files, networks * checkpoint_bytes(run.network, recipe.optimizer))
         log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
         saved = time.monotonic()
         try:
@@ -301,7 +292,7 @@ class _Run:
         self.trained.train()
         inputs = self.inputs["train"]
         keys = inputs.keys(self.seed, epoch)
-        finite, running = FiniteLosses(epoch, inputs.ids), RunningMetrics()
+        running = RunningMetrics()
         for batch, rows in enumerate(epoch_batches(self.recipe, len(inputs), seed=self.seed, epoch=epoch), 1):
             done = (epoch - 1) * self.steps + batch
             rate = self._set_rate(done - 1)
@@ -310,14 +301,13 @@ class _Run:
             logits = self.processes.whole(own.float(), len(rows))
             labels = inputs.labels[rows].to(self.device)
             loss = self.loss(logits, labels)
-            finite.see(batch, _one_number(loss), rows)
+            check_loss(loss.detach(), inputs.ids, rows, epoch=epoch, batch=batch)
             self._descend(loss)
             if self.recipe.averaging is not None:
                 move_average(self.evaluated, self.network, share=self.recipe.averaging, steps=done)
             running.add(loss.detach(), logits.detach(), labels)
             if on_step is not None and self.processes.first:
                 on_step(done, self.recipe.epochs * self.steps)
-        finite.last()
         return running.values(), rate
 
     def _set_rate(self, step: int) -> float:
@@ -372,9 +362,3 @@ class _Run:
         self.kept.restore(state["kept"], {split: inputs.labels for split, inputs in self.inputs.items()})
         records: list[dict[str, Any]] = json.loads(state["records"])
         return records
-
-
-def _one_number(loss: Tensor) -> Tensor:
-    if loss.dim():
-        raise ValueError(f"loss must give one number per batch, got shape {tuple(loss.shape)}; use reduction='mean'")
-    return loss.detach()

@@ -42,33 +42,12 @@ class NonFiniteLossError(ValueError):
         }
 
 
-class FiniteLosses:
-    """Looks at every loss of an epoch. On a GPU each is looked at one step late, when it is there without waiting."""
-
-    def __init__(self, epoch: int, ids: Any) -> None:
-        self.epoch, self.ids = epoch, ids
-        self._waiting: tuple[int, Tensor, Tensor] | None = None
-
-    def see(self, batch: int, loss: Tensor, rows: Tensor) -> None:
-        """The loss of this batch (from 1) of examples at `rows`."""
-        if loss.is_cpu:
-            self._check(batch, loss, rows)
-            return
-        self.last()
-        self._waiting = (batch, loss, rows)
-
-    def last(self) -> None:
-        """What has not been looked at yet."""
-        if self._waiting is not None:
-            self._check(*self._waiting)
-            self._waiting = None
-
-    def _check(self, batch: int, loss: Tensor, rows: Tensor) -> None:
-        value = loss.item()
-        if not math.isfinite(value):
-            raise NonFiniteLossError(
-                epoch=self.epoch, batch=batch, value=value, ids=self.ids[rows.cpu().numpy()].tolist()
-            )
+def check_loss(loss: Tensor, ids: Any, rows: Tensor, *, epoch: int, batch: int) -> None:
+    """Refuse the loss of this batch (from 1), of examples at `rows`, if it is not one finite number."""
+    if loss.dim():
+        raise ValueError(f"loss must give one number per batch, got shape {tuple(loss.shape)}; use reduction='mean'")
+    if not math.isfinite(value := loss.item()):
+        raise NonFiniteLossError(epoch=epoch, batch=batch, value=value, ids=ids[rows.cpu().numpy()].tolist())
 
 
 def check_logits(logits: Tensor, ids: Any, *, epoch: int, split: str) -> None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from focalcal.posthoc import EpochScores
 
 _ELEMENTS = 1 << 20  # of an evaluation batch's inputs, unless the training batch holds more
-_WAITING = 1 << 20  # logits that running metrics keep before they add them up
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,46 +159,25 @@ class RunningMetrics:
     """Loss, NLL and error over the batches of an epoch, each as the network was then."""
 
     def __init__(self) -> None:
-        self._losses: list[Tensor] = []
-        self._sizes: list[int] = []
-        self._logits: list[Tensor] = []
-        self._labels: list[Tensor] = []
-        self._waiting = 0
-        self._nll = self._wrong = 0.0
-        self._entries = 0
+        self._batches: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, loss: Tensor, logits: Tensor, labels: Tensor) -> None:
         """One batch. Nothing is computed yet, so that a step stays short."""
-        self._losses.append(loss)
-        self._sizes.append(len(labels))
-        self._logits.append(logits)
-        self._labels.append(labels)
-        self._waiting += logits.numel()
-        if self._waiting >= _WAITING:
-            self._add_up()
+        self._batches.append((loss, logits, labels))
 
     def values(self) -> dict[str, float]:
         """The means over the examples; where an example has several labels, over all of them."""
-        self._add_up()
-        losses, sizes = torch.stack(self._losses).double().cpu(), torch.tensor(self._sizes, dtype=torch.float64)
-        return {
-            "loss": float((losses * sizes).sum() / sizes.sum()),
-            "nll": self._nll / self._entries,
-            "error": self._wrong / self._entries,
-        }
-
-    def _add_up(self) -> None:
-        if not self._logits:
-            return
-        logits, labels = torch.cat(self._logits).double(), torch.cat(self._labels)
-        self._logits, self._labels, self._waiting = [], [], 0
-        if labels.dim() == 2:
-            self._nll += float(F.binary_cross_entropy_with_logits(logits, labels.double(), reduction="sum"))
-            self._wrong += float(((logits > 0) != labels).sum())
+        losses, logits, labels = zip(*self._batches, strict=True)
+        sizes = torch.tensor([len(batch) for batch in labels], dtype=torch.float64)
+        rows, truth = torch.cat(logits), torch.cat(labels)
+        if truth.dim() == 2:
+            nll = F.binary_cross_entropy_with_logits(rows.double(), truth.double(), reduction="sum")
+            wrong = ((rows > 0) != truth).sum()
         else:
-            self._nll += float(F.cross_entropy(logits, labels, reduction="sum"))
-            self._wrong += float((logits.argmax(1) != labels).sum())
-        self._entries += labels.numel()
+            nll = F.cross_entropy(rows.double(), truth, reduction="sum")
+            wrong = (rows.argmax(1) != truth).sum()
+        loss = (torch.stack(losses).double().cpu() * sizes).sum() / sizes.sum()
+        return {"loss": float(loss), "nll": float(nll) / truth.numel(), "error": float(wrong) / truth.numel()}
 
 
 def finite_or_none(values: Any) -> Any:

@@ -109,16 +109,10 @@ def test_frost_hides_more_with_severity():
     assert hidden == sorted(hidden)
 
 
-def test_tensors_come_back_as_tensors():
-    images = scenes(2)
-    result = corrupt(torch.from_numpy(images), "fog", 2, seed=0)
-    assert isinstance(result, torch.Tensor)
-    assert np.array_equal(result.numpy(), corrupt(images, "fog", 2, seed=0))
-
-
 def test_ids_of_any_kind():
     images = scenes(3)
     expected = corrupt(images, "fog", 2, seed=0, ids=[7, 8, 9])
+    assert np.array_equal(corrupt(torch.from_numpy(images), "fog", 2, seed=0, ids=[7, 8, 9]).numpy(), expected)
     for ids in (np.array([7, 8, 9], dtype=np.int32), torch.tensor([7, 8, 9]), range(7, 10)):
         assert np.array_equal(corrupt(images, "fog", 2, seed=0, ids=ids), expected)
     named = corrupt(images, "fog", 2, seed=0, ids=np.array(["test-7", "test-8", "test-9"]))

@@ -1,4 +1,3 @@
-import sys
 from io import BytesIO
 
 import numpy as np
@@ -54,12 +53,6 @@ def test_jpeg_has_the_quality(severity):
         assert min(differences.values()) > 0
 
 
-def test_jpeg_without_pillow_names_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ImportError, match=r"jpeg_compression needs the package PIL: pip install .+"):
-        corrupt(noise(1), "jpeg_compression", 1, seed=0)
-
-
 @pytest.mark.parametrize(("fold", "mode"), [(mirror, "mirror"), (reflect, "reflect")])
 def test_bilinear_reading_is_scipys(fold, mode):
     images = np.random.default_rng(0).random((2, 9, 12, 3)).astype(np.float32)
@@ -99,11 +92,6 @@ def test_elastic_1_is_an_affine_map_within_its_reach():
     assert abs(moved.mean()) < 0.5
 
 
-def test_elastic_distorts_more_from_pixel_to_pixel_with_severity():
-    left = [displaced(severity, 30)[1] for severity in SEVERITIES]
-    assert left == sorted(left)
-
-
 @pytest.mark.parametrize("severity", [3, 5])
 def test_elastic_displacement_has_its_amplitude_and_smoothing(severity):
     amplitude, smoothing, _ = CORRUPTIONS["elastic_transform"].strengths[severity - 1]
@@ -117,14 +105,3 @@ def test_elastic_displacement_has_its_amplitude_and_smoothing(severity):
     correlation = (inner[:, 1:] * inner[:, :-1]).mean() / inner.var()
     assert correlation == pytest.approx(np.exp(-1 / (4 * (32 * smoothing) ** 2)), abs=0.03)
     assert abs(np.corrcoef(inner[..., 0].ravel(), inner[..., 1].ravel())[0, 1]) < 0.07
-
-
-def test_elastic_takes_the_corners_where_it_says():
-    """A single bright corner of the central square lands at corner + move."""
-    moves = np.random.default_rng(0).uniform(-2.56, 2.56, (3, 2)).astype(np.float32)
-    image = np.zeros((1, 32, 32, 3), dtype=np.float32)
-    image[0, 25:28, 25:28] = 1  # around the corner (16 + 10, 16 + 10)
-    result = CORRUPTIONS["elastic_transform"].function(image, generators(1), (0.0, 0.0, 0.08))[0, ..., 0]
-    rows, columns = np.mgrid[:32, :32]
-    centre = np.array([(result * columns).sum(), (result * rows).sum()]) / result.sum()
-    assert np.allclose(centre, 26 + moves[0], atol=0.25)

@@ -43,11 +43,3 @@ def test_impulse_noise_has_its_share_of_salt_and_pepper(severity):
     assert set(np.unique(result)) == {0, 100, 255}
     # Channels are struck apart: all three at once is as rare as chance makes it.
     assert ((result != 100).all(3)).mean() < 10 * share**3 + 1e-4
-
-
-def test_noise_of_neighbours_channels_and_images_is_uncorrelated():
-    noise = corrupt(flat(128, 40), "gaussian_noise", 5, seed=0).astype(float)
-    noise -= noise.mean()
-    for pair in (noise[:, 1:] * noise[:, :-1], noise[:, :, 1:] * noise[:, :, :-1], noise[..., 0] * noise[..., 1]):
-        assert abs(pair.mean()) / noise.var() < 5 / pair.size**0.5
-    assert abs((noise[1:] * noise[:-1]).mean()) / noise.var() < 5 / noise[1:].size ** 0.5

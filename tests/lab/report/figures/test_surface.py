@@ -46,15 +46,12 @@ def whole(store):
     return figure_of(evidence_of(runs_of(store)), operating_point=(4, 1.5))
 
 
-def test_the_frame_has_every_cell(whole):
+def test_the_picture_shows_the_frame(whole):
     frame = whole.frame().columns
     expected = [100 * cell(gamma, lam) for gamma in GAMMAS for lam in LAMS]
     np.testing.assert_allclose(frame["value"], expected, rtol=1e-12)
     assert list(zip(frame["gamma"], frame["lam"], strict=True)) == [(g, lam) for g in GAMMAS for lam in LAMS]
     assert (whole.facts["minimum"], whole.facts["operating_point"]) == ((1.0, 0.5), (4.0, 1.5))
-
-
-def test_the_picture_shows_the_frame(whole):
     figure = whole.plot()
     axes = figure.axes[0]
     (image,) = axes.images
@@ -94,21 +91,15 @@ def test_a_cell_is_the_mean_over_its_seeds(store):
     assert "Mean over seeds 0, 2." in found.note
 
 
-def test_runs_of_another_protocol_are_left_out(store):
-    runs = runs_of(store)
-    runs.append(stored(store, options={"gamma": 9.0, "lam": 0.0}, metrics={"ece": 0.9}, training={"epochs": 90}))
-    found = figure_of(evidence_of(runs))
+def test_runs_of_another_protocol_are_left_out_and_another_training_of_a_cell_is_another_setting(store):
+    runs, other = runs_of(store), {"metrics": {"ece": 0.9}, "training": {"epochs": 90}}
+    found = figure_of(evidence_of([*runs, stored(store, options={"gamma": 9.0, "lam": 0.0}, **other)]))
     np.testing.assert_allclose(values(found)[0, 0], 100 * cell(0, 0), rtol=1e-12)
     assert tuple(row["gamma"] for row in found.rows) == GAMMAS
     assert "1 runs with another training or protocol are left out." in found.note
-
-
-def test_another_training_of_a_cell_is_another_setting(store):
-    runs = runs_of(store)
-    runs.append(stored(store, options={"gamma": 0.0, "lam": 0.0}, metrics={"ece": 0.9}, training={"epochs": 90}))
-    found = surface(evidence_of(runs), f"{SETTING} epochs=2")
-    np.testing.assert_allclose(found.values[0, 0], 100 * cell(0, 0), rtol=1e-12)
-    assert surface(evidence_of(runs), f"{SETTING} epochs=90") is None  # a single cell
+    evidence = evidence_of([*runs, stored(store, options={"gamma": 0.0, "lam": 0.0}, **other)])
+    np.testing.assert_allclose(surface(evidence, f"{SETTING} epochs=2").values[0, 0], 100 * cell(0, 0), rtol=1e-12)
+    assert surface(evidence, f"{SETTING} epochs=90") is None  # a single cell
 
 
 def test_a_shared_minimum_is_told(store):
@@ -118,14 +109,11 @@ def test_a_shared_minimum_is_told(store):
     assert "4 cells share the minimum" in found.note
 
 
-def test_nothing_measured_has_no_minimum(store):
-    everywhere = [(gamma, lam) for gamma in GAMMAS for lam in LAMS]
-    found = figure_of(evidence_of(runs_of(store, broken=everywhere)))
+def test_nothing_measured_has_no_minimum_and_a_line_of_cells_no_surface(store, evidence):
+    points = [{"gamma": gamma, "lam": lam} for gamma in (0.0, 1.0) for lam in (0.0, 1.0)]
+    broken = [stored(store, options=point, metrics={"ece": math.nan}) for point in points]
+    found = figure_of(evidence_of(broken))
     assert found.facts["minimum"] is None
     assert not found.plot().axes[0].lines
-
-
-def test_a_line_of_cells_is_no_surface(evidence, store):
-    runs = [stored(store, options={"gamma": 3.0, "lam": lam}) for lam in LAMS]
-    assert surface(evidence_of(runs), SETTING) is None
+    assert surface(evidence_of(broken[:2]), SETTING) is None
     assert surface(evidence, SETTING) is None

@@ -140,6 +140,9 @@ def test_reliability_pools_the_rows_of_the_seeds_and_is_drawn_where_a_bin_has_en
         np.testing.assert_allclose(whole[name]["accuracy"], bins.accuracy[filled], rtol=1e-4)
         assert whole[name]["ece"] == pytest.approx(bins.ece)
         assert whole[name]["least"] == 8  # 1 % of 800 rows
+        sure, count = (np.array(whole[name][part]) for part in ("confidence", "rows"))
+        of_one_seed = 1.96 * np.sqrt(sure * (1 - sure) / np.maximum(1, count / 2))
+        np.testing.assert_allclose(whole[name]["chance"], of_one_seed, rtol=1e-2, atol=1e-4)
     figure = readable(views["whole"].plot())
     for row, axes in zip(views["whole"].rows, figure.axes[::2], strict=True):
         shown = [at for at, rows in enumerate(row["rows"]) if rows >= 8]
@@ -172,6 +175,14 @@ def test_right_and_wrong_predictions_are_bars_of_the_roots_of_their_numbers(evid
         float(place): text.get_text() for place, text in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
     }
     assert all(float(text) == pytest.approx(place**2) for place, text in labels.items())
+
+
+def test_diagrams_of_single_classes_count_every_row_once_and_one_label_each(study):
+    of_class = [view for view in reliabilities(study, SETTING) if view.choice.startswith("class ")]
+    rows = [by_objective(view)["ce"] for view in of_class]
+    total = sum(run.metrics["test"]["rows"] for run in study.of(SETTING, "ce"))
+    assert [sum(row["rows"]) for row in rows] == [total] * 4
+    assert sum(np.dot(row["rows"], row["accuracy"]) for row in rows) == pytest.approx(total, rel=1e-4)
 
 
 def test_one_class_alone_no_wrong_prediction_and_no_logits(store):
