@@ -119,10 +119,9 @@ def test_a_folder_as_the_hub_has_it(package, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "vit_small_patch16_224", "num_classes": 3}))
     loaded = small("deit_small", pretrained=str(tmp_path)).eval()
     assert {p.dtype for p in loaded.parameters()} == {torch.float32}
-    images = inputs("vit_small", 2)
-    with torch.no_grad():
-        halves = {name: value.half().float() for name, value in weights.items()}
-        torch.testing.assert_close(loaded(images), vit_by_formula(halves, images))
+    halves = vit_weights({name: value.half().float() for name, value in weights.items()})
+    state = loaded.network.state_dict()
+    assert all(torch.equal(state[name.removeprefix("network.")], value) for name, value in halves.items())
 
 
 @pytest.mark.parametrize("convert", [vit_weights, swin_weights])

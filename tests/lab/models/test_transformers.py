@@ -44,14 +44,14 @@ def branches(network):
 @pytest.mark.parametrize("name", NAMES)
 def test_paths_are_dropped_in_training_alone(name):
     network = small(name, drop_path=0.6)
-    batch = inputs(name, 1).expand(40, -1, -1, -1)
+    batch = inputs(name, 1).expand(20, -1, -1, -1)
     seen = []
     branches(network).register_forward_hook(lambda _m, _i, output: seen.append(output.detach()))
     with torch.no_grad():
         network.train()(batch)
         for branch in seen:
             dropped = (branch.flatten(1) == 0).all(1)
-            assert 12 <= dropped.sum() <= 34  # of 40, at a rate of 0.6
+            assert 5 <= dropped.sum() <= 18  # of 20, at a rate of 0.6
         if name == "vit_small":
             assert len(seen) == 2
             assert not torch.equal(*((b.flatten(1) == 0).all(1) for b in seen))  # drawn for each branch

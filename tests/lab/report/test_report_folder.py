@@ -17,7 +17,7 @@ def body(report):
 
 
 def test_the_folder_has_the_page_and_its_tables_and_figures(tmp_path):
-    store = study_store(tmp_path / "runs", objectives=("ce", "fcl"), seeds=(0,))
+    store = study_store(tmp_path / "runs", objectives=("ce",), seeds=(0,))
     made = write_report(store, title="A study")
     assert made.page == store.path / FOLDER / PAGE
     names = {str(path.relative_to(made.page.parent)) for path in made.files}
@@ -25,7 +25,7 @@ def test_the_folder_has_the_page_and_its_tables_and_figures(tmp_path):
     assert {"figures/reliability-digits-small_cnn.pdf", "figures/reliability-digits-small_cnn.png"} <= names
     assert all(path.stat().st_size > 0 for path in made.files)
     assert "<h1>A study</h1>" in body(made)
-    assert len(store.runs()) == 2  # the report in the store's folder is no run
+    assert len(store.runs()) == 1  # the report in the store's folder is no run
     assert store.problems() == []
 
 

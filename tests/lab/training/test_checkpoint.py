@@ -1,12 +1,15 @@
 """Going on from a checkpoint, and refusing what is none."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
-from support.training_runs import read_lines, same_weights, small_digits, small_recipe, without_seconds
+from support.training_runs import ADAM, SGD, read_lines, same_weights, small_digits, small_recipe, without_seconds
 
-from focalcal.lab.training import CheckpointError, fit
+from focalcal.lab.training import CheckpointError, Optimizer, fit
+from focalcal.lab.training.checkpoint import check_disk_space
 from focalcal.losses import AdaFocalLoss, FocalLoss
 
 
@@ -104,6 +107,20 @@ def test_a_damaged_checkpoint_is_named_left_alone_and_runs_nothing(data, tmp_pat
             fit(small_recipe(epochs=1), data, FocalLoss(), seed=0, folder=tmp_path)
         assert path.read_bytes() == damaged
     assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("optimizer", [SGD, ADAM, Optimizer(name="sgd", lr=0.1)], ids=["momentum", "adam", "plain"])
+def test_a_disk_without_room_for_two_checkpoints_is_refused_before_there_is_one(data, tmp_path, monkeypatch, optimizer):
+    """Their size is known then."""
+    one = small_recipe(optimizer=optimizer, model_options={"features": 64, "hidden": (400, 400)}, epochs=1)
+    fitted = fit(one, data, FocalLoss(), seed=0, folder=tmp_path)
+    size = (tmp_path / "checkpoint.pt").stat().st_size
+    for free, fits in ((2.1 * size + (1 << 20), True), (1.9 * size + (1 << 20), False)):
+        monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=int(free)))
+        with (
+            nullcontext() if fits else pytest.raises(OSError, match=r"must have room for two checkpoints, .* free some")
+        ):
+            check_disk_space(tmp_path, fitted.model, optimizer, 1)
 
 
 def test_what_killed_writers_left_is_removed_and_nothing_else(data, tmp_path):

@@ -60,8 +60,11 @@ def data_for(recipe):
     return DataSet(recipe.data_set, tuple(map(str, range(recipe.classes))), examples, none, none, vocabulary=words)
 
 
-# The last recipe of each network and of what it starts from.
-STARTS = {(one.model, one.initial_weights, one.word_vectors): name for name, one in RECIPES.items()}
+# A recipe of each network's class, and of what such a network starts from.
+STARTS = {
+    (str(MODELS[one.model]), one.initial_weights is None, one.word_vectors is None): name
+    for name, one in RECIPES.items()
+}
 
 
 @pytest.mark.parametrize("name", STARTS.values())

@@ -6,8 +6,10 @@ the epoch's number. The file holds tensors and plain values, and is read with `w
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,29 @@ from torch import Tensor, nn
 
 from focalcal.core.atomic import atomic_file
 from focalcal.lab.data import DataSet, Examples, fingerprint
-from focalcal.lab.training.recipe import Recipe
+from focalcal.lab.training.recipe import Optimizer, Recipe
 
 FORMAT = 2
+_SPARE_BYTES = 1 << 20  # for logs, names and the file's own tables
 _SAMPLED = 1024  # examples of a split whose inputs are looked at: all of a large set's would take minutes
 
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be continued from: damaged, of another run, or of another version."""
+
+
+def check_disk_space(folder: Path, network: nn.Module, optimizer: Optimizer, networks: int) -> None:
+    """Raise OSError if the disk has no room for a checkpoint of so many networks beside the one that it replaces."""
+    remembered = (1 if optimizer.momentum else 0) if optimizer.name == "sgd" else 2  # numbers of a trained parameter
+    trained = sum(weight.nbytes for weight in network.parameters() if weight.requires_grad)
+    size = networks * (sum(tensor.nbytes for tensor in network.state_dict().values()) + remembered * trained)
+    wanted, free = 2 * size + _SPARE_BYTES, shutil.disk_usage(folder).free
+    if free < wanted:
+        raise OSError(
+            errno.ENOSPC,
+            f"{folder} must have room for two checkpoints, {wanted:,} bytes, got {free:,} free; "
+            "free some space, or name a folder on another disk",
+        )
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any], identity: Mapping[str, str]) -> None:

@@ -17,13 +17,12 @@ from torch import Tensor, nn
 from focalcal.core.atomic import remove_unfinished, write_atomically
 from focalcal.core.checks import whole
 from focalcal.lab.data import DataSet
-from focalcal.lab.models import is_estimator, model_builder
+from focalcal.lab.models import EstimatorNetwork, is_estimator, model_builder
 from focalcal.lab.training.averaging import move_average
-from focalcal.lab.training.checkpoint import load_checkpoint, run_identity, save_checkpoint
+from focalcal.lab.training.checkpoint import check_disk_space, load_checkpoint, run_identity, save_checkpoint
 from focalcal.lab.training.determinism import deterministic, seed_epoch
 from focalcal.lab.training.distributed import Processes, joined_processes
 from focalcal.lab.training.epoch_log import EpochLog
-from focalcal.lab.training.estimators import fit_estimator
 from focalcal.lab.training.inputs import TrainingInputs, epoch_batches, steps_per_epoch
 from focalcal.lab.training.kept_epochs import KeptEpoch, KeptEpochs
 from focalcal.lab.training.network import build_network
@@ -149,7 +148,7 @@ def fit(
     True
     """
     if model is None and is_estimator(model_builder(recipe.model)):
-        return fit_estimator(recipe, data, loss, seed=seed, folder=folder)
+        return _fit_estimator(recipe, data, loss, seed=seed, folder=folder)
     processes = joined_processes(device)
     whole("evaluate_every", evaluate_every, 1)
     with deterministic(processes.device):
@@ -162,6 +161,9 @@ def fit(
         files = None if folder is None or not processes.first else Path(folder)
         records = run.restore(files)
         board = tensorboard if processes.first else None
+        if files is not None and len(records) < recipe.epochs:
+            networks = 1 + (recipe.averaging is not None) + (recipe.keep != "last")
+            check_disk_space(files, run.network, recipe.optimizer, networks)
         log = EpochLog(None if files is None else files / "epochs.jsonl", board, records)
         saved = time.monotonic()
         try:
@@ -188,6 +190,28 @@ def fit(
     outputs = run.outputs if run.kept.chosen is None else run.kept.chosen.outputs
     reported = {} if recipe.evaluation == "ten_crop" else outputs
     return Fitted(run.evaluated.eval(), run.loss, records, seconds, reported, run.kept.by_rule, recipe.keep)
+
+
+def _fit_estimator(recipe: Recipe, data: DataSet, loss: nn.Module, *, seed: int, folder: Path | None) -> Fitted:
+    """Its optimiser and epochs have no effect; what it predicts is stored and judged as a network's."""
+    began, device = time.perf_counter(), torch.device("cpu")
+    estimator = build_network(recipe, data, seed=seed)
+    assert isinstance(estimator, EstimatorNetwork)
+    inputs = {split: TrainingInputs(rows, recipe, device) for split, rows in data.splits.items() if len(rows)}
+    estimator.fit(inputs["train"].evaluation_batch(slice(None)), data.train.labels)
+    made = {split: outputs(estimator, rows, Processes(device)) for split, rows in inputs.items()}
+    record: dict[str, Any] = {"epoch": 1, "lr": 0.0, "seconds": time.perf_counter() - began}
+    record |= {split: {"loss": result.loss(loss, device), **result.metrics()} for split, result in made.items()}
+    record["train"] = {name: record["train"][name] for name in ("loss", "nll", "error")}
+    record["bins"] = made["test"].bins()
+    record = finite_or_none(record)
+    log = EpochLog(None if folder is None else folder / "epochs.jsonl", None, [])
+    log.add(record)
+    log.close()
+    kept = KeptEpochs("last")
+    if "val" in made and (scores := made["val"].scores()) is not None:
+        kept.see(1, scores, made, estimator)
+    return Fitted(estimator.eval(), loss, [record], record["seconds"], made, kept.by_rule)
 
 
 class _Run:
