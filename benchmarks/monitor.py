@@ -29,9 +29,18 @@ from scipy.stats import norm
 from focalcal import Monitor
 from focalcal.auditing.monitor_rows import BINS, EDGES, LOG_ODDS
 from focalcal.predictions import Predictions
-from focalcal.stats.bets import DISCOUNTS, fixed_bets, learned_bets, stakes
-from focalcal.stats.e_process import Wealth, central_range, change_weights
-from focalcal.stats.e_values import BinnedSums, calibrated, log_e_values
+from focalcal.stats.e_process import (
+    DISCOUNTS,
+    BinnedSums,
+    Wealth,
+    calibrated,
+    central_range,
+    change_weights,
+    fixed_bets,
+    learned_bets,
+    log_e_values,
+    stakes,
+)
 
 ALPHA, LOOKS_PLANNED, RUN_LENGTH = 0.05, 365, 1000
 DRIFTS = (0.01, 0.02, 0.05, 0.10)

@@ -37,7 +37,7 @@ from focalcal.lab.training import Optimizer, fit, predict, recipe
 from focalcal.losses import CrossEntropyLoss
 from focalcal.metrics import nll
 from focalcal.posthoc import MatrixScaling, TemperatureScaling, VectorScaling, operating_point, split_half
-from focalcal.posthoc.overfitting import HeldOut
+from focalcal.posthoc.operating_point import HeldOut
 from focalcal.theory import effective_temperature, small_distortion_temperature
 
 Row = dict[str, Any]

@@ -16,7 +16,7 @@ from focalcal.core.rng import numpy_stream
 from focalcal.pages.numbers import Rounded
 from focalcal.pages.tables import Table
 from focalcal.stats import sign_flip_test
-from focalcal.stats.multiplicity import holm
+from focalcal.stats.differences import holm
 from paper.record import RECORDS
 from paper.tasks.cells import LENGTHS, OBJECTIVES, SEEDS, TASKS
 from paper.tasks.measure import SAMPLES, UNIT

@@ -8,7 +8,7 @@ import torch
 from typer.testing import CliRunner
 
 import focalcal
-import focalcal.theory.posterior_facts
+import focalcal.theory.facts
 from focalcal.cli import main
 from focalcal.cli.app import app
 from focalcal.losses import BrierLoss, CrossEntropyLoss, FocalLoss
@@ -130,9 +130,9 @@ def test_rows_of_a_softmax_in_float32_are_taken_by_every_command(run, tmp_path):
 
 def test_a_file_is_solved_in_one_batch(run, tmp_path, monkeypatch):
     calls = []
-    real = focalcal.theory.posterior_facts.minimise
+    real = focalcal.theory.facts.minimise
     monkeypatch.setattr(
-        focalcal.theory.posterior_facts, "minimise", lambda eta, **rest: calls.append(len(eta)) or real(eta, **rest)
+        focalcal.theory.facts, "minimise", lambda eta, **rest: calls.append(len(eta)) or real(eta, **rest)
     )
     np.save(tmp_path / "eta.npy", np.full((300, 4), 0.25))
     assert run("solve", "--file", tmp_path / "eta.npy", "--json").exit_code == 0
@@ -245,7 +245,7 @@ def test_a_bug_ends_with_3_and_keeps_its_traceback_on_request(run, monkeypatch):
     def broken(*_, **__):
         raise KeyError("a bug")
 
-    monkeypatch.setattr(focalcal.theory.posterior_facts, "posterior_facts", broken)
+    monkeypatch.setattr(focalcal.theory.facts, "posterior_facts", broken)
     plain = run("solve", *ETA)
     assert plain.exit_code == 3
     assert "KeyError: 'a bug'" in plain.stderr

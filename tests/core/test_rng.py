@@ -44,7 +44,3 @@ def test_bad_seeds_are_refused(seed):
 def test_bad_names_are_refused(name):
     with pytest.raises(TypeError, match="names of a stream must be strings or whole numbers"):
         numpy_stream(0, name)
-
-
-def test_the_largest_seed_works():
-    assert first(numpy_stream(2**64 - 1)) != first(numpy_stream(0))

@@ -15,7 +15,6 @@ from calibration import utils as verified_utils
 from netcal.metrics import ECE as NetcalECE
 from netcal.metrics import MCE as NetcalMCE
 from scipy.special import softmax
-from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
@@ -33,7 +32,6 @@ from focalcal.metrics import (
     multilabel_rms_ce,
     multilabel_smooth_ece,
     nll,
-    reliability,
     rms_ce,
     smooth_ece,
     top_k_accuracy,
@@ -144,7 +142,9 @@ def test_torchmetrics_differs_by_float32_and_a_phantom_bin(network):
 
 
 def test_classwise_ece_is_the_mean_of_binary_ones(network):
-    _, probs, labels = network
+    name, probs, labels = network
+    if probs.shape[1] > 10 and name != "cifar100_lenet_5":
+        pytest.skip("a hundred calls of each peer, once")
     classes = range(probs.shape[1])
     ours = classwise_ece(probs, labels)
     netcal = [NetcalECE(15).measure(probs[:, k], (labels == k).astype(int)) for k in classes]
@@ -324,19 +324,6 @@ def test_debiased_ece_of_one_row():
 
 
 # ---- intervals ----
-
-
-def test_wilson_equals_scipy(network):
-    _, probs, labels = network
-    for level in (0.8, 0.95):
-        bins = reliability(probs, labels, level=level)
-        for b in range(15):
-            if bins.count[b] == 0:
-                assert (bins.low[b], bins.high[b]) == (0, 1)
-                continue
-            hits = round(bins.accuracy[b] * bins.count[b])
-            expected = binomtest(hits, int(bins.count[b])).proportion_ci(level, method="wilson")
-            assert (bins.low[b], bins.high[b]) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 # ---- where peers go wrong, or another way ----

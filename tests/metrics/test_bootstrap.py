@@ -85,13 +85,6 @@ def test_auroc_resamples():
     assert found.low < found.estimate < found.high
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_does_not():
-    probs, labels = network(400)
-    one, same, other = (metrics.bootstrap(metrics.ece, probs, labels, resamples=50, seed=s) for s in (1, 1, 2))
-    assert one == same
-    assert one != other
-
-
 def test_several_metrics_share_the_resamples():
     probs, labels = network(400)
     both = metrics.bootstrap([metrics.ece, metrics.brier], probs, labels, resamples=60)
@@ -216,21 +209,6 @@ def test_multilabel_intervals(name):
     assert mean.low <= mean.estimate <= mean.high
     # Three labels together are better known than one.
     assert mean.high - mean.low < max(i.high - i.low for i in each)
-
-
-@pytest.mark.parametrize("name", metrics.MULTILABEL_METRICS)
-def test_a_vectorised_multilabel_resample_is_the_metric_of_the_drawn_rows(name):
-    from focalcal.metrics.bootstrap_statistics import Draw, row_weights
-
-    metric = metrics.MULTILABEL_METRICS[name]
-    probs, labels = answers(200, 1)
-    weights = next(row_weights(200, 200, 3, seed=5))
-    column = probs[:, 0], labels[:, 0] == 1
-    values = metric.resample_column(*column)(Draw(weights))
-    for at in range(3):
-        rows = np.repeat(np.arange(200), weights[:, at].astype(int))
-        tolerance = 0.01 if name == "adaptive_ece" else 1e-9  # the members of a sketch's cell stay together
-        assert values[at] == pytest.approx(metric(probs[rows], labels[rows]), abs=tolerance)
 
 
 def test_metrics_of_one_kind_are_not_taken_for_the_other():

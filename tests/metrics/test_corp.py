@@ -6,7 +6,6 @@ from golden.inputs import positive_class, probabilities
 from references.corp import DISTINCT, ROUNDED
 from sklearn.isotonic import IsotonicRegression
 
-from focalcal import metrics
 from focalcal.metrics import brier, corp, multilabel_brier
 
 
@@ -45,7 +44,7 @@ def test_the_curve_is_scikit_learns():
 def test_a_calibrated_curve_is_inside_its_bands(rounded):
     """About as often as the level says, at one point, over samples."""
     inside = []
-    for seed in range(60):
+    for seed in range(40):
         p, y = calibrated(400, seed)
         p = p.round(1).clip(0.05, 0.95) if rounded else p
         y = np.random.default_rng(1000 + seed).random(400) < p
@@ -56,7 +55,7 @@ def test_a_calibrated_curve_is_inside_its_bands(rounded):
 
 
 def test_msc_of_calibrated_rows_is_what_chance_gives_and_of_others_is_the_distance():
-    fair = [corp(confidence=p, correct=y, resamples=50) for p, y in (calibrated(500, s) for s in range(40))]
+    fair = [corp(confidence=p, correct=y, resamples=50) for p, y in (calibrated(500, s) for s in range(30))]
     for name in ("brier", "nll"):
         values = [getattr(found, name) for found in fair]
         assert np.mean([v.msc for v in values]) == pytest.approx(np.mean([v.chance for v in values]), rel=0.12)
@@ -93,11 +92,3 @@ def test_edges():
         corp(confidence=[0.7], correct=[1], level=95)
     with pytest.raises(ValueError, match="resamples must"):
         corp(confidence=[0.7], correct=[1], resamples=1)
-
-
-def test_it_shows_itself():
-    found = corp(*probabilities(300, 3), resamples=20)
-    assert "MSC" in str(found)
-    assert list(found.frame()) == ["lower", "upper", "rows", "confidence", "accuracy", "low", "high"]
-    assert found.as_dict()["nll_dsc"] == found.nll.dsc
-    assert "corp" in metrics.__all__

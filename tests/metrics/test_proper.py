@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,15 +53,6 @@ def test_recalibrating_each_bin_gains_the_calibration_term():
     assert gain == pytest.approx(found.calibration, abs=1e-12)
 
 
-def test_refining_is_not_calibrating():
-    """Always saying the base rate is perfectly calibrated and useless."""
-    labels = np.arange(1000) % 4
-    found = metrics.murphy(np.tile([0.25, 0.25, 0.25, 0.25], (1000, 1)), labels, of="classes")
-    assert found.calibration == pytest.approx(0, abs=1e-12)
-    assert found.resolution == pytest.approx(0, abs=1e-12)
-    assert found.brier == pytest.approx(0.75)
-
-
 def test_the_true_posterior_has_the_best_expected_scores():
     generator = np.random.default_rng(0)
     posterior = generator.dirichlet(np.ones(4), size=200_000)
@@ -72,12 +62,3 @@ def test_the_true_posterior_has_the_best_expected_scores():
         assert metrics.brier(posterior, labels) < metrics.brier(other, labels)
         assert metrics.nll(posterior, labels) < metrics.nll(other, labels)
     assert metrics.ece(posterior, labels) < 0.01
-
-
-def test_nll_from_logits_and_from_probabilities():
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(300, 5, generator=generator, dtype=torch.float64) * 4
-    labels = torch.randint(5, (300,), generator=generator)
-    expected = float(torch.nn.functional.cross_entropy(logits, labels))
-    assert metrics.nll(logits=logits, labels=labels) == pytest.approx(expected, abs=1e-12)
-    assert metrics.nll(logits.softmax(1), labels) == pytest.approx(expected, abs=1e-12)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from references import brute_force
 
 from focalcal import metrics
-from focalcal.metrics.bootstrap_statistics import Draw
 
 
 @given(rows=st.lists(st.tuples(st.integers(-2, 3), st.booleans()), min_size=2, max_size=40))
@@ -36,19 +35,6 @@ def test_aurc_is_the_mean_over_the_orders_of_ties(rows):
     confidence, wrong = np.array([c for c, _ in rows]), np.array([w for _, w in rows])
     expected = brute_force.aurc_of(confidence.tolist(), wrong.tolist())
     assert metrics.aurc(confidence=confidence, correct=~wrong) == pytest.approx(expected, abs=0.02)
-
-
-def test_aurc_without_ties_is_the_mean_risk():
-    probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
-    assert metrics.aurc(probs, [0, 1, 0, 1]) == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
-    assert metrics.aurc(probs, [0, 0, 0, 0]) == 0.0
-    assert metrics.aurc(probs, [1, 1, 1, 1]) == 1.0
-
-
-def test_aurc_of_constant_confidence_is_the_error_rate():
-    probs = np.full((50, 2), 0.5)
-    labels = (np.arange(50) % 5 == 0).astype(int)
-    assert metrics.aurc(probs, labels) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
@@ -112,20 +98,3 @@ def test_the_auroc_of_the_confidence():
     found = metrics.confidence_auroc(confidence=confidence, correct=correct)
     assert found == metrics.auroc(confidence, correct)
     assert metrics.confidence_auroc(confidence=confidence, correct=np.ones(300, dtype=bool)) == 0.5, "nothing to rank"
-
-
-@pytest.mark.parametrize("name", ["accuracy", "e_aurc", "augrc", "confidence_auroc", "coverage"])
-def test_resamples_at_once_are_those_one_after_another(name):
-    """The batched statistic, on rows drawn by hand; a resample without a mistake among them."""
-    confidence, correct = selected(60, digits=1)
-    generator = np.random.default_rng(5)
-    weights = np.stack([np.bincount(generator.integers(60, size=60), minlength=60) for _ in range(20)], 1)
-    weights[:, 0] = 3 * correct
-    metric = metrics.METRICS[name]
-    statistic = metric.source.resample_outcomes(confidence, correct)
-    found = np.ravel(statistic(Draw(weights.astype(float))))
-    for drawn, value in zip(weights.T, found, strict=True):
-        rows = np.repeat(np.arange(60), drawn)
-        assert value == pytest.approx(metric(confidence=confidence[rows], correct=correct[rows]), abs=1e-12)
-    interval = metrics.bootstrap(metric, confidence=confidence, correct=correct, resamples=100)
-    assert interval.low < interval.estimate < interval.high

@@ -21,6 +21,7 @@ RESULTS = {
     "reliability": lambda: metrics.reliability(PROBS, LABELS),
     "reliability of 1000 bins": lambda: metrics.reliability(PROBS, LABELS, n_bins=1000),
     "murphy": lambda: metrics.murphy(PROBS, LABELS),
+    "corp": lambda: metrics.corp(PROBS, LABELS, resamples=20),
     "interval": lambda: metrics.bootstrap(metrics.ece, PROBS, LABELS, resamples=20),
     "multilabel summary of 300": lambda: metrics.multilabel_summary(MANY, MANY > 0.5),
     "sketch": lambda: metrics.CalibrationSketch.of(PROBS, LABELS),

@@ -12,7 +12,6 @@ from support.forked import memory_growth
 from support.metric_engines import ENGINES, use
 
 from focalcal import _native, metrics
-from focalcal.core.checks import ProbabilityWarning
 from focalcal.metrics.scan import scan_inputs
 from focalcal.predictions import read_inputs
 
@@ -117,17 +116,6 @@ def test_the_number_of_threads_changes_nothing():
         torch.set_num_threads(threads)
     assert found[1] == pytest.approx(found[0], abs=1e-13)
     assert found[2] == pytest.approx(found[0], abs=1e-13)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_taken(dtype):
-    generator = torch.Generator().manual_seed(0)
-    probs = (torch.randn(400, 10, generator=generator) * 3).softmax(1)
-    labels = torch.randint(10, (400,), generator=generator)
-    with pytest.warns(ProbabilityWarning, match="by up to 0.00"):
-        assert metrics.brier(probs.to(dtype), labels) == pytest.approx(metrics.brier(probs, labels), abs=5e-3)
-    with pytest.raises(ValueError, match="summing to 1"):
-        metrics.brier((probs * 1.1).to(dtype), labels)
 
 
 def test_arrays_are_read_where_they_are(tmp_path):

@@ -80,15 +80,6 @@ def test_the_bound_is_no_excuse():
     assert sketch.smooth_ece_bound() < 0.05 * sketch.smooth_ece()
 
 
-def test_memory_does_not_grow_with_the_rows():
-    def size(sketch):
-        arrays = [sketch.moments, *vars(sketch.bins).values(), *vars(sketch.classes).values()]
-        return sum(array.nbytes for array in arrays)
-
-    one, many = (CalibrationSketch.of(*network(rows, 10)) for rows in (10, 100_000))
-    assert size(one) == size(many) < 400_000
-
-
 def test_summary_of_a_sketch_is_the_summary():
     probs, labels = network(3000, 5, temperature=1.5)
     sketch = CalibrationSketch.of(probs, labels)
@@ -111,15 +102,6 @@ def test_logits_and_ignored_rows_are_sketched_too():
     sketch = CalibrationSketch.of(logits=logits, labels=labels, ignore_index=255)
     assert sketch.rows == int(kept.sum())
     assert sketch.nll() == pytest.approx(metrics.nll(logits=logits[kept], labels=labels[kept]))
-
-
-def test_a_batch_ignored_wholly_adds_nothing():
-    probs, labels = network(20, 3)
-    nothing = CalibrationSketch.of(probs, torch.full((20,), 255), ignore_index=255)
-    assert nothing.rows == 0
-    assert (nothing + CalibrationSketch.of(probs, labels)).ece() == pytest.approx(metrics.ece(probs, labels))
-    from_logits = CalibrationSketch.of(logits=probs, labels=torch.full((20,), 255), ignore_index=255)
-    assert from_logits.rows == 0
 
 
 def test_confidences_alone_are_sketched_without_classes():

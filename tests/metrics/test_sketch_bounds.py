@@ -110,7 +110,7 @@ def test_smooth_ece_is_within_its_bound_at_the_narrowest_kernels(seed, spread_ov
     a[1:] = due[1:] > due[:-1]
     moments = interval_moments(f, a, CELLS)
     exact = binary_smooth_ece(f, a)
-    found = smooth_ece_of(Smoother(lambda n: node_sums(spread(moments[None], n))), 1)[0][0]
+    found = smooth_ece_of(Smoother(lambda n, _: node_sums(spread(moments[None], n))), 1)[0][0]
     bound = smooth_ece_bound_of(moments)
     assert abs(found - exact) <= bound
     assert bound < 2.5e-3
@@ -131,8 +131,8 @@ def test_a_fixed_width_is_within_the_slack(step):
     f = np.concatenate([wrong, right])
     a = np.arange(len(f)) >= len(wrong)
     moments = interval_moments(f, a, CELLS)
-    exact = Smoother(lambda n: node_sums(interval_moments(f, a, n))[None]).error(width, np.array([0]))[0]
-    found = Smoother(lambda n: node_sums(spread(moments[None], n))).error(width, np.array([0]))[0]
+    exact = Smoother(lambda n, _: node_sums(interval_moments(f, a, n))[None]).error(width, np.array([0]))[0]
+    found = Smoother(lambda n, _: node_sums(spread(moments[None], n))).error(width, np.array([0]))[0]
     h = 1 / CELLS
     slope, kink, count_kink = sensitivity(width)
     slack = h / 4 * (kink * (float(np.abs(f - a).mean()) + h) + count_kink * found) + h * h / 4 * slope

@@ -30,13 +30,6 @@ def test_each_family_contains_the_one_before(scale):
     assert matrix < vector < temperature < identity
 
 
-def test_the_scale_of_the_logits_does_not_matter():
-    logits, labels = (v[:500] for v in single_label())
-    for kind in (VectorScaling(0.01, 0.01), MatrixScaling(0.01, 0.01)):
-        plain = kind.fit(logits, labels).predict_proba(logits)
-        torch.testing.assert_close(kind.fit(12 * logits, labels).predict_proba(12 * logits), plain, atol=1e-5, rtol=0)
-
-
 def test_vector_scaling_reaches_the_minimum():
     logits, labels = single_label()
     x = centred(logits).numpy()
@@ -78,28 +71,6 @@ def test_matrix_scaling_held_to_its_diagonal_is_vector_scaling():
     assert not unbiased.bias_.any()
 
 
-def test_penalties_shrink_what_they_name():
-    logits, labels = (v[:500] for v in single_label())
-    sizes = [
-        np.abs(m.weight_ - np.diag(np.diag(m.weight_))).max()
-        for m in (MatrixScaling(strength).fit(logits, labels) for strength in (0.001, 0.01, 0.1))
-    ]
-    assert sizes[0] > sizes[1] > sizes[2] > 0
-    loose, tight = (VectorScaling(bias_l2=s).fit(logits, labels) for s in (0.0, 10.0))
-    assert np.abs(tight.bias_).max() < np.abs(loose.bias_).max()
-
-
-def test_a_bias_undoes_a_bias():
-    """Labels drawn from softmax(z), logits shifted by class: the fit takes the shift back."""
-    generator = torch.Generator().manual_seed(0)
-    logits = 2 * torch.randn(40_000, 3, generator=generator, dtype=torch.float64)
-    labels = torch.multinomial(logits.softmax(1), 1, generator=generator).squeeze(1)
-    shift = torch.tensor([1.0, -0.5, -0.5], dtype=torch.float64)
-    fitted = VectorScaling().fit(logits + shift, labels)
-    np.testing.assert_allclose(fitted.weight_, 1.0, atol=0.05)
-    np.testing.assert_allclose(fitted.bias_, -shift, atol=0.08)
-
-
 def test_too_few_iterations_say_so():
     logits, labels = single_label()
     with pytest.warns(CalibrationWarning, match="stopped after 2 iterations.*raise max_iter"):
@@ -109,19 +80,11 @@ def test_too_few_iterations_say_so():
 
 
 @pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-def test_perfectly_predicted_labels_say_so(kind):
-    logits, _ = single_label()
-    with pytest.warns(CalibrationWarning, match="the weights have no finite optimum: every label has"):
-        fitted = kind().fit(logits, logits.argmax(1))
-    assert torch.equal(fitted.predict(logits), logits.argmax(1))
-
-
-@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_logits_of_any_size(kind, scale):
+@pytest.mark.parametrize("scale", [1e-200, 12.0, 1e200])
+def test_logits_of_any_size_and_strengths_mean_the_same(kind, scale):
     logits, labels = (v[:500] for v in single_label())
-    plain = kind().fit(logits, labels).predict_proba(logits)
-    fitted = kind().fit(scale * logits, labels)
+    plain = kind(0.01, 0.01).fit(logits, labels).predict_proba(logits)
+    fitted = kind(0.01, 0.01).fit(scale * logits, labels)
     torch.testing.assert_close(fitted.predict_proba(scale * logits), plain, atol=1e-5, rtol=0)
 
 
@@ -138,27 +101,6 @@ def test_where_the_product_would_overflow_the_largest_score_takes_all(kind, scal
         torch.testing.assert_close(fitted.predict_proba(logits * size), expected, atol=0, rtol=0)
     largest = fitted.predict_proba(logits * 1e307)
     torch.testing.assert_close(largest.sum(1), torch.ones(500, dtype=torch.float64), atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("size", [1e-3, 1.0, 40.0])
-def test_the_map_is_softmax_of_an_affine_function(size):
-    logits = size * single_label()[0][:50]
-    generator = np.random.default_rng(0)
-    weight, bias = generator.normal(size=(10, 10)), generator.normal(size=10)
-    wide = np.longdouble(1)
-    inputs = logits.numpy() * wide - (logits.numpy() * wide).mean(1, keepdims=True)
-    for matrix, given in ((weight, weight), (np.diag(weight.diagonal()), weight.diagonal().copy())):
-        scores = inputs @ (matrix.T * wide) + bias
-        expected = np.exp(scores - scores.max(1, keepdims=True))
-        expected /= expected.sum(1, keepdims=True)
-        # a score's error, some 20 roundings of numbers below 10 * 4 * 5 * size, is the relative error of p
-        atol = 20 * 2.0**-53 * 200 * max(size, 1)
-        np.testing.assert_allclose(
-            affine_probs(given, bias, centred(logits.numpy())),
-            expected.astype(float),
-            atol=atol,
-            rtol=0,
-        )
 
 
 def test_the_bias_decides_between_equal_scores_however_large():
@@ -195,40 +137,24 @@ def test_one_enormous_row_does_not_spoil_the_others(kind, lead):
     assert nll(fitted, logits[1:], labels[1:]) < nll(rest, logits[1:], labels[1:]) + 0.05
 
 
-@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-@pytest.mark.parametrize("scale", [1e-320, 1e-310])
-def test_the_smallest_logits_give_numbers(kind, scale):
-    logits, labels = (v[:500] for v in single_label())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
-        fitted = kind().fit(scale * logits, labels)
-    assert np.isfinite(fitted.weight_).all()
-    assert torch.isfinite(fitted.predict_proba(scale * logits)).all()
+SHIFT = torch.tensor([2.0, 0.0, -1.0])
+WITHOUT_OPTIMUM = {
+    "the weights have no finite optimum: every label has": lambda z, _: z.argmax(1),
+    "no finite optimum: the fitted map predicts every label": lambda z, _: (z + SHIFT).argmax(1),
+    "no finite optimum: no label names class 1": lambda _, labels: torch.where(labels == 1, 2, labels),
+}
 
 
 @pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-def test_an_absent_class_has_no_finite_optimum(kind):
-    logits, labels = (v[:500] for v in single_label())
-    labels = labels.clone()
-    labels[labels == 3] = 4
-    with pytest.warns(CalibrationWarning, match="no finite optimum: no label names class 3"):
+@pytest.mark.parametrize("message", WITHOUT_OPTIMUM)
+def test_what_has_no_finite_optimum_says_so(kind, message):
+    logits, labels = single_label()
+    logits = logits[:300, :3]
+    labels = WITHOUT_OPTIMUM[message](logits, labels[:300] % 3)
+    with pytest.warns(CalibrationWarning, match=message):
         fitted = kind().fit(logits, labels)
     assert not fitted.converged_
-    assert kind(bias_l2=0.01).fit(logits, labels).converged_
-
-
-@pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
-def test_labels_that_only_the_map_separates_have_no_finite_optimum(kind):
-    logits = single_label()[0][:300, :3]
-    shifted = logits + torch.tensor([2.0, 0.0, -1.0])
-    labels = shifted.argmax(1)
-    assert not torch.equal(labels, logits.argmax(1))
-    with pytest.warns(CalibrationWarning, match="no finite optimum: the fitted map predicts every label"):
-        fitted = kind().fit(logits, labels)
-    assert not fitted.converged_
-
-
-@pytest.mark.parametrize("strength", [np.float32(0.5), np.float64(0.5)])
-def test_penalties_of_any_type_of_number(strength):
-    logits, labels = (v[:300] for v in single_label())
-    assert VectorScaling(INF, strength).fit(logits[:, :4], labels % 4).converged_
+    if "class 1" in message:
+        assert kind(bias_l2=0.01).fit(logits, labels).converged_
+    else:
+        assert torch.equal(fitted.predict(logits), labels)

@@ -6,7 +6,6 @@ the same differences; docs/guide/other_libraries.md has its numbers.
 """
 
 import numpy as np
-import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -77,11 +76,3 @@ def test_isotonic_keeps_float32_values_apart_that_scikit_learn_takes_for_one():
     np.testing.assert_allclose(single, double, atol=1e-5)
     np.testing.assert_allclose(double, theirs(Given("float64"), probs, labels, "isotonic"), atol=1e-5)
     assert abs(single - theirs(Given("float32"), probs, labels, "isotonic")).max() > 1e-3
-
-
-@pytest.mark.parametrize("calibrator", [PlattScaling(), IsotonicCalibration()])
-def test_the_dtype_of_probabilities_changes_nothing(calibrator):
-    probs, labels = rows(5)
-    wide = probs.astype("float64")
-    single = calibrator.fit(probs=probs, labels=labels).predict_proba(probs=probs)
-    np.testing.assert_allclose(calibrator.fit(probs=wide, labels=labels).predict_proba(probs=wide), single, atol=1e-5)

@@ -11,8 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -40,8 +39,8 @@ def test_temperature_is_that_of_scikit_learn(kind, two):
     assert ours.score(x[NEW], y[NEW]) == theirs.score(x[NEW], y[NEW])
 
 
-@pytest.mark.parametrize("name", CALIBRATORS)
-def test_every_calibrator_behind_every_output(name):
+@pytest.mark.parametrize("name", ["temperature", "isotonic", "structured"])
+def test_a_calibrator_behind_every_output(name):
     """A method that gives the same probabilities gives the same calibrated ones."""
     classifier = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
     by_method = [
@@ -84,19 +83,6 @@ def test_tools_leave_the_classifier_as_it_is():
     piped = make_pipeline(FunctionTransformer(), model).fit(X[HELD], Y[HELD])
     np.testing.assert_allclose(piped.predict_proba(X[NEW]), clone(model).fit(X[HELD], Y[HELD]).predict_proba(X[NEW]))
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
-
-
-def test_calibrators_alone_in_the_tools():
-    """A pipeline that ends in a calibrator takes what its first step makes logits of."""
-    logits = LogisticRegression().fit(X[TRAIN], Y[TRAIN]).decision_function(X[HELD])
-    piped = make_pipeline(FunctionTransformer(lambda scores: 3 * scores), TemperatureScaling()).fit(logits, INDEX[HELD])
-    alone = TemperatureScaling().fit(logits, INDEX[HELD])
-    assert piped[-1].temperature_ == pytest.approx(3 * alone.temperature_)
-    probs = cross_val_predict(TemperatureScaling(), logits, INDEX[HELD], method="predict_proba")
-    assert log_loss(INDEX[HELD], probs) < log_loss(INDEX[HELD], np.full((300, 3), 1 / 3))
-    search = GridSearchCV(HistogramBinning(), {"bins": [1, 15.0]}, scoring="neg_brier_score").fit(logits, INDEX[HELD])
-    assert search.best_params_ == {"bins": 15.0}
-    assert cross_val_score(alone, logits, INDEX[HELD], params={"sample_weight": np.ones(300)}).min() > 0.4
 
 
 class Network(nn.Module):

@@ -8,12 +8,11 @@ import pandas
 import pytest
 import torch
 from scipy.special import log_softmax, softmax
-from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from focalcal.posthoc import CalibrationWarning, GroupwiseCalibration, TemperatureScaling, load_calibrator
 from focalcal.posthoc.calibrated_tables import calibrate_tables
-from focalcal.posthoc.group_effects import _best_taus, common_scores, fitted_effects, with_effects
+from focalcal.posthoc.group_effects import common_scores, fitted_effects
 from focalcal.predictions import PredictionsFileError
 
 SIZES = np.linspace(20, 280, 20)  # in proportion to which groups have rows
@@ -132,26 +131,6 @@ def test_the_spread_of_the_groups_is_found():
     assert found.tau[1] == pytest.approx(0.7, abs=0.1)
 
 
-def test_spreads_are_the_largest_evidence():
-    """On a grid, the evidence written as densities of the groups' estimates: N(0, H^-1 + T) at e + H^-1 s."""
-    rng = np.random.default_rng(0)
-    roots = rng.normal(size=(8, 3, 6))
-    h = 20 * roots @ roots.transpose(0, 2, 1)
-    effects = rng.normal(size=(8, 3)) * [0.5, 0.2, 0.2]
-    slope = rng.normal(size=(8, 3))
-
-    def evidence(log_taus):
-        spread = np.diag(np.exp(2 * np.r_[log_taus[0], log_taus[1], log_taus[1]]))
-        covariance = np.linalg.inv(h) + spread
-        estimate = effects + np.linalg.solve(h, slope[..., None])[..., 0]
-        return sum(multivariate_normal(cov=c).logpdf(e) for c, e in zip(covariance, estimate, strict=True))
-
-    found, settled = _best_taus(effects, slope, h, np.zeros(2))
-    grid = [np.log([a, b]) for a in np.geomspace(0.05, 3, 25) for b in np.geomspace(0.05, 3, 25)]
-    assert settled
-    assert evidence(found) >= max(map(evidence, grid))
-
-
 def test_overlapping_columns_add_up_in_any_form():
     draws = np.random.default_rng(0)
     site, device = draws.integers(0, 8, 3000), draws.choice(["web", "app"], 3000)
@@ -240,8 +219,3 @@ def test_refusals(fitted):
         GroupwiseCalibration("temperature").fit(logits, labels, groups=group)
     with pytest.raises(ValueError, match="groups must have the columns of the fit, group, got site"):
         fitted.predict_proba(logits, groups={"site": group})
-
-
-def test_no_effects_are_the_identity():
-    probs = softmax(np.random.default_rng(0).normal(size=(9, 4)), 1)
-    np.testing.assert_allclose(with_effects(common_scores(probs), [], []), probs)

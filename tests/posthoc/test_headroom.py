@@ -29,7 +29,7 @@ def population(factor, merged=False):
     return exact_probs, exact_eta, weights
 
 
-def sample(exact, n=20_000, seed=0):
+def sample(exact, n=10_000, seed=0):
     probs, eta, weights = (np.array(part, dtype=float) for part in exact)
     rng = np.random.default_rng(seed)
     state = rng.choice(12, size=n, p=weights)
@@ -37,8 +37,7 @@ def sample(exact, n=20_000, seed=0):
     return probs[state], labels
 
 
-@pytest.mark.parametrize("score", ["nll", "brier"])
-@pytest.mark.parametrize("factor", [2.5, 0.5])
+@pytest.mark.parametrize(("score", "factor"), [("nll", 2.5), ("brier", 0.5)])
 def test_a_distortion_that_a_candidate_undoes(score, factor):
     """The scores are a power of the posterior: both parts are found, and the direction."""
     exact = population(factor)

@@ -100,10 +100,3 @@ def test_split_half_takes_predictions_and_names():
     probs = torch.from_numpy(LOGITS).softmax(1)
     by_probs = split_half(Predictions(probs=probs, labels=LABELS, split="val"), calibrator=TemperatureScaling())
     assert by_probs.after == pytest.approx(expected.after)
-
-
-def test_labels_of_any_integer_type():
-    expected = TemperatureScaling().fit(LOGITS, LABELS).temperature_
-    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
-        fitted = TemperatureScaling().fit(torch.from_numpy(LOGITS), torch.from_numpy(LABELS).to(dtype))
-        assert fitted.temperature_ == pytest.approx(expected)

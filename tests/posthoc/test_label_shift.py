@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy.special import softmax
 
 from focalcal.posthoc import TemperatureScaling, VectorScaling, label_shift
@@ -26,7 +25,7 @@ SHIFTED = np.array([0.55, 0.3, 0.13, 0.02])
 def test_known_priors_are_within_the_intervals(sharpen):
     source, labels = drawn(EQUAL, 4000, 0, sharpen=sharpen)
     target, truth = drawn(SHIFTED, 4000, 1, sharpen=sharpen)
-    found = label_shift(source, labels, target)
+    found = label_shift(source, labels, target, resamples=100)
     for low, high, estimate in ((found.low, found.high, found.target), (found.bbse_low, found.bbse_high, found.bbse)):
         assert ((low <= SHIFTED) & (high >= SHIFTED)).all()
         assert abs(estimate - SHIFTED).max() < 0.04
@@ -38,15 +37,6 @@ def test_known_priors_are_within_the_intervals(sharpen):
     corrected = found.correct(target)
     assert np.log(corrected[own]).mean() > np.log(calibrated[own]).mean() + 0.1
     np.testing.assert_allclose(corrected.mean(0), found.target, atol=1e-8)  # stationarity of the likelihood
-
-
-def test_the_posterior_under_the_new_priors_is_bayes_rule():
-    source, labels = drawn(EQUAL, 8000, 0)
-    target, _ = drawn(SHIFTED, 8000, 1)
-    exact = target * SHIFTED / (target * SHIFTED).sum(1, keepdims=True)
-    found = label_shift(source, labels, target, calibrator=None, resamples=20)
-    assert abs(found.correct(target) - exact).max() < 0.05
-    assert abs(found.correct(torch.from_numpy(target)).numpy() - exact).max() < 0.05
 
 
 def test_the_optimum_is_the_limit_of_em():
@@ -62,9 +52,9 @@ def test_the_optimum_is_the_limit_of_em():
 
 def test_without_a_shift_p_values_are_uniform():
     values = []
-    for seed in range(25):
-        probs, labels = drawn(EQUAL, 400, seed)
-        values.append(label_shift(probs[:200], labels[:200], probs[200:], resamples=20, seed=seed).p_value)
+    for seed in range(20):
+        probs, labels = drawn(EQUAL, 300, seed)
+        values.append(label_shift(probs[:150], labels[:150], probs[150:], resamples=20, seed=seed).p_value)
     assert 0.3 < np.mean(values) < 0.7
     assert np.mean(np.array(values) < 0.1) < 0.3
 

@@ -50,13 +50,6 @@ def test_weights_are_the_mode_of_the_posterior():
     np.testing.assert_allclose(copies, weights, atol=1e-7)
 
 
-def test_few_rows_leave_the_first_alone():
-    """Ten rows that another explains a little better are no reason to leave the first."""
-    each = np.column_stack([np.full(10, 0.5), np.full(10, 0.6)])
-    assert pooled_weights(each, 2)[1] == 0
-    assert pooled_weights(np.repeat(each, 100, 0), 2)[1] > 0.9
-
-
 def test_probabilities_are_the_weighted_mean(tmp_path):
     logits, labels = rows(400)
     parts = [TemperatureScaling(), WithUniform(VectorScaling())]
@@ -74,8 +67,8 @@ def test_probabilities_are_the_weighted_mean(tmp_path):
 @pytest.mark.parametrize(("change", "message"), [
     ({"weights": [0.5]}, "one for each of 1 calibrators"),
     ({"weights": ["a"]}, "is no valid CalibratorMixture"),
-    ({"calibrators": []}, "calibrators must be several"),
-    ({"calibrators": 3}, "must hold calibrators and weights"),
+    ({"calibrators": []}, "calibrators must be a list of calibrators"),
+    ({"calibrators": 3}, "calibrators must be a list of calibrators, got 3"),
     ({"calibrators": [1]}, "is not a saved calibrator"),
 ])  # fmt: skip
 def test_a_file_that_is_damaged_is_refused(change, message, tmp_path):
@@ -111,7 +104,7 @@ def test_arguments_that_make_no_sense_are_refused(calibrators, weights, error):
 
 
 def test_a_mixture_is_better_than_the_best_single_one():
-    fit, held = rows(1500), rows(20_000, seed=1)
+    fit, held = rows(1200), rows(10_000, seed=1)
     names = ["temperature", "structured", "quadratic", "spline", "beta"]
     best = calibrate(*fit, candidates=names, prefer="best")
     single = [nll(calibrate(*fit, candidates=name, prefer="simple"), *held) for name in names]
@@ -132,7 +125,7 @@ def test_little_evidence_leaves_the_scores_as_they_are():
 def test_calibrated_scores_are_hardly_harmed(classes):
     """200 rows of the truth itself, many times: a calibrator costs what its numbers cost, the mixture a third of it."""
     harm = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         truth = 2 * rng.normal(size=(4200, classes))
         labels = (truth + rng.gumbel(size=truth.shape)).argmax(1)

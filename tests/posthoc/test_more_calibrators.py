@@ -67,19 +67,13 @@ def test_ensemble_weights_are_the_best_mixture():
     np.testing.assert_allclose(fitted.weights_, peer.x, atol=1e-3)
 
 
-def test_a_component_that_explains_everything_has_all_the_weight():
-    weights, gap = mixture_weights(np.array([[0.9, 0.5, 0.1]] * 50), np.ones(50))
-    np.testing.assert_array_equal(weights, [1, 0, 0])
-    assert gap <= 1e-9
-
-
 def pulls(likelihoods, weights):
     """mean_i l_ij / (w.l_i): at most 1, and 1 where w_j > 0, at the optimum and nowhere else."""
     return (likelihoods / (likelihoods @ weights)[:, None]).mean(0)
 
 
 @pytest.mark.parametrize("classes", [2, 20])
-@pytest.mark.parametrize("tail", [1, 8, 20, 60])
+@pytest.mark.parametrize("tail", [1, 20, 60])
 @pytest.mark.parametrize("same", [False, True])
 def test_mixture_weights_are_optimal_where_few_rows_are_badly_predicted(classes, tail, same):
     """Rows with a likelihood of e^-20 stop SLSQP 0.002 to 0.1 nats above the optimum of a third of such tables."""
@@ -94,13 +88,6 @@ def test_mixture_weights_are_optimal_where_few_rows_are_badly_predicted(classes,
         assert gap <= 1e-9
         assert pulls(likelihoods, weights).max() == pytest.approx(1, abs=2e-9)
         np.testing.assert_allclose(pulls(likelihoods, weights)[weights > 1e-6], 1, atol=1e-6)
-
-
-def test_a_row_with_weight_two_is_the_same_as_two_rows():
-    likelihoods = np.random.default_rng(0).uniform(size=(60, 4))
-    twice = np.vstack([likelihoods, likelihoods[:20]])
-    weights, _ = mixture_weights(likelihoods, np.r_[np.full(20, 2.0), np.ones(40)])
-    np.testing.assert_allclose(weights, mixture_weights(twice, np.ones(80))[0], atol=1e-6)
 
 
 def test_an_unfinished_mixture_is_a_warning(monkeypatch):
@@ -178,8 +165,9 @@ def test_spline_finds_the_accuracy_of_each_confidence():
 @pytest.mark.skipif(torch.__version__ < "2.6", reason="torch exports no dynamic shapes to ONNX before 2.6")
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_gives_the_same_probabilities(tmp_path):
-    """In one file: an export takes two seconds, of any size."""
-    fitted = {name: CALIBRATORS[name]().fit(LOGITS, LABELS) for name in CALIBRATORS}
+    """In one file, since an export takes two seconds of any size; of maps that are built alike one."""
+    alike = {"platt", "matrix", "dirichlet", "recovery", "centred_isotonic"}
+    fitted = {name: CALIBRATORS[name]().fit(LOGITS, LABELS) for name in CALIBRATORS if name not in alike}
     rows = {"logits": {0: torch.export.Dim("rows")}}
     every = SideBySide(calibrator.to_module() for calibrator in fitted.values())
     program = torch.onnx.export(every, (LOGITS[:9],), dynamic_shapes=rows, dynamo=True, verbose=False)

@@ -7,12 +7,9 @@ from references.golden import single_label
 from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
-from focalcal.core.binning import bin_index
 from focalcal.core.numerics import log_probs_and_complements, softmax
 from focalcal.posthoc import BetaCalibration, HistogramBinning, IsotonicCalibration, PlattScaling
-from focalcal.posthoc.logistic_maps import logistic_coefficients
 from focalcal.posthoc.one_vs_rest import below
 
 EVERY = [PlattScaling(), BetaCalibration(), HistogramBinning(), HistogramBinning(strategy="equal_mass")]
@@ -49,12 +46,6 @@ def test_platt_is_scikit_learns_sigmoid_on_the_log_odds(problem):
         np.testing.assert_allclose(class_probs(fitted, logits)[:, k], peer.predict(odds), atol=1e-5)
 
 
-def test_platt_log_odds_of_two_classes_are_the_difference_of_the_logits():
-    logits = np.array([[900.0, 0.0], [0.0, 1.0], [-3.0, 3.0], [0.3, 0.2]])
-    log_p, log_not_p = log_probs_and_complements(logits)
-    np.testing.assert_allclose((log_p - log_not_p)[:, 0], logits[:, 0] - logits[:, 1], rtol=1e-14)
-
-
 def test_beta_is_the_constrained_optimum(problem):
     logits, labels, log_p, log_not_p = problem
     fitted = BetaCalibration().fit(logits, labels)
@@ -72,30 +63,6 @@ def test_beta_is_the_constrained_optimum(problem):
         assert found[:2].min() >= 0
         assert loss(found) <= peer.fun + 1e-9
         np.testing.assert_allclose(found, peer.x, atol=2e-2)
-
-
-def test_beta_without_active_bounds_is_plain_logistic_regression():
-    generator = np.random.default_rng(0)
-    logits = generator.normal(size=(4000, 2)) * 2
-    p1 = 1 / (1 + np.exp(-(0.7 * (logits[:, 1] - logits[:, 0]) + 0.4)))
-    labels = (generator.uniform(size=4000) < p1).astype(int)
-    fitted = BetaCalibration().fit(logits, labels)
-    log_p, log_not_p = (v[:, 1] for v in log_probs_and_complements(logits))
-    peer = LogisticRegression(C=1e10, tol=1e-10).fit(np.stack([log_p, -log_not_p], 1), labels)
-    assert fitted.a_[1] > 0
-    assert fitted.b_[1] > 0
-    np.testing.assert_allclose([fitted.a_[1], fitted.b_[1]], peer.coef_[0], rtol=1e-4)
-    np.testing.assert_allclose(fitted.c_[1], peer.intercept_[0], rtol=1e-4)
-
-
-def test_beta_bounds_become_active_when_the_order_is_wrong():
-    """Where a high probability means the class is absent, no rising map helps: the base rate is best."""
-    generator = np.random.default_rng(1)
-    logits = generator.normal(size=(500, 2))
-    labels = np.where(generator.uniform(size=500) < 0.9, logits.argmin(1), logits.argmax(1))
-    fitted = BetaCalibration().fit(logits, labels)
-    np.testing.assert_allclose([fitted.a_, fitted.b_], 0)
-    np.testing.assert_allclose(fitted.predict_proba(logits)[:, 1], np.mean(labels), rtol=1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["equal_width", "equal_mass"])
@@ -166,17 +133,6 @@ def test_saturated_and_separated_rows_stay_finite(calibrator):
     np.testing.assert_array_equal(probs.argmax(1)[decided], labels[decided])
 
 
-def test_newtons_logistic_regression_with_soft_targets():
-    generator = np.random.default_rng(0)
-    features = np.c_[generator.normal(size=(300, 2)) * [1, 100], np.ones(300)]
-    targets = generator.uniform(size=300)
-    found, value = logistic_coefficients(features, targets, np.full(300, 2.0))
-    margin = features @ found
-    gradient = features.T @ (1 / (1 + np.exp(-margin)) - targets) / 300
-    np.testing.assert_allclose(gradient / [1, 100, 1], 0, atol=1e-9)
-    assert value == pytest.approx(np.mean(np.logaddexp(0, margin) - targets * margin), abs=1e-9)
-
-
 @pytest.mark.parametrize("lead", [650.0, 690.0, 700.0, 730.0, 740.0, 800.0])
 def test_rows_sum_to_one_however_small_the_maps_are(lead):
     """No class 3 at fit: its map gives 0, and the others little above the smallest number there is."""
@@ -200,19 +156,6 @@ def test_one_enormous_row_does_not_spoil_the_maps(kind):
         return -fitted.predict_proba(logits[1:]).gather(1, labels[1:, None]).log().mean().item()
 
     assert loss(kind().fit(logits, labels)) == pytest.approx(loss(kind().fit(logits[1:], labels[1:])), abs=0.01)
-
-
-@pytest.mark.parametrize("strategy", ["equal_width", "equal_mass"])
-@pytest.mark.parametrize("bins", [1, 2, 15])
-def test_all_classes_are_looked_up_at_once(tmp_path, strategy, bins):
-    logits, labels = single_label()
-    fitted = HistogramBinning(bins, strategy=strategy).fit(logits, labels)
-    fitted.save(tmp_path / "histogram.json")
-    for twin in (fitted, HistogramBinning.load(tmp_path / "histogram.json")):
-        assert (twin.edges_.shape, twin.values_.shape) == ((10, bins + 1), (10, bins))
-        probs = softmax(logits.numpy())
-        each = [twin.values_[k][bin_index(probs[:, k], twin.edges_[k])] for k in range(10)]
-        np.testing.assert_allclose(class_probs(twin, logits), np.stack(each, 1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 100])

@@ -67,11 +67,7 @@ def test_rows_that_are_neither(name):
 def test_zeros_are_clipped_and_counted():
     scaling = TemperatureScaling().fit(LOGITS, LABELS)
     probs = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.25] * 4], dtype=torch.float64)
-    for dtype, smallest in (
-        (torch.float64, 5e-324),
-        (torch.float32, 2**-149),
-        (torch.float16, 2**-24),
-    ):
+    for dtype, smallest in ((torch.float64, 5e-324), (torch.float32, 2**-149), (torch.float16, 2**-24)):
         message = f"probs has 5 entries of 0, in 2 of 3 rows, whose logarithm is taken at {smallest:.2g}, "
         with pytest.warns(ProbabilityWarning, match=message) as caught:
             found = scaling.predict_proba(probs=probs.to(dtype))
@@ -106,25 +102,6 @@ def test_a_single_row_and_logits_that_look_like_probabilities():
         VectorScaling(bias_l2=0.1).fit(one_hot, LABELS % 2)
     noisy = np.eye(2)[(LABELS.numpy() + (np.arange(300) % 9 == 0)) % 2]
     VectorScaling(bias_l2=0.1).fit(noisy - 1, LABELS % 2)
-
-
-@pytest.mark.parametrize("as_numpy", [False, True])
-def test_split_half_of_probabilities(as_numpy):
-    probs, labels = (PROBS.numpy(), LABELS.numpy()) if as_numpy else (PROBS, LABELS)
-    kinds = []
-
-    def seen(p, _):
-        kinds.append(type(p))
-        return float(np.asarray(p)[0, 0])
-
-    metrics = {"nll": lambda p, y: float(-np.log(np.asarray(p)[np.arange(len(y)), y]).mean()), "first": seen}
-    found = split_half(probs=probs, labels=labels, calibrator=TemperatureScaling(), metrics=metrics)
-    expected = split_half(LOGITS, LABELS, TemperatureScaling(), metrics=metrics)
-    assert found.calibrator.temperature_ == pytest.approx(expected.calibrator.temperature_, rel=1e-9)
-    assert found.before == pytest.approx(expected.before)
-    assert found.after == pytest.approx(expected.after)
-    assert set(kinds[:2]) == {type(probs)}
-    assert found.before["first"] == float(probs[found.evaluation_rows[0], 0])  # as they are
 
 
 def test_rounded_probabilities_are_mentioned_once_in_a_split_half():

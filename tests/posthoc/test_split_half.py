@@ -35,6 +35,8 @@ def test_halves_are_disjoint_equal_and_seeded():
     assert again.after == result.after
     other = split_half(logits, labels, TemperatureScaling(), seed=4, metrics=METRICS)
     assert not np.array_equal(other.fit_rows, result.fit_rows)
+    odd = split_half(logits[:101], labels[:101], TemperatureScaling(), seed=0, metrics=METRICS)
+    assert (len(odd.fit_rows), len(odd.evaluation_rows)) == (50, 51)
 
 
 @pytest.mark.parametrize("kind", ["tensor", "numpy"])
@@ -71,30 +73,6 @@ def test_the_calibrator_given_is_not_touched_and_the_result_is_frozen():
         result.before = {}
 
 
-def test_of_an_odd_number_the_extra_row_is_evaluated():
-    logits, labels = single_label()
-    result = split_half(logits[:101], labels[:101], TemperatureScaling(), seed=0, metrics=METRICS)
-    assert (len(result.fit_rows), len(result.evaluation_rows)) == (50, 51)
-
-
-@pytest.mark.parametrize("seed", [None, -1, 1.0, True, "0"])
-def test_a_split_without_a_seed_is_refused(seed):
-    with pytest.raises(ValueError, match="seed must be a whole number >= 0"):
-        split_half(*single_label(), TemperatureScaling(), seed=seed, metrics=METRICS)
-
-
-@pytest.mark.parametrize("metrics", [{}, None, [nll], {"nll": 3}])
-def test_metrics_must_be_named_functions(metrics):
-    with pytest.raises(TypeError, match="metrics must map names to functions"):
-        split_half(*single_label(), TemperatureScaling(), seed=0, metrics=metrics)
-
-
-@pytest.mark.parametrize("calibrator", [TemperatureScaling, "temperature", None])
-def test_a_calibrator_must_be_one(calibrator):
-    with pytest.raises(TypeError, match="calibrator must be"):
-        split_half(*single_label(), calibrator, seed=0, metrics=METRICS)
-
-
 @pytest.mark.parametrize("as_numpy", [False, True])
 def test_any_estimator_of_probabilities(as_numpy):
     logits, labels = (v.numpy() if as_numpy else v for v in single_label())
@@ -114,3 +92,17 @@ def test_missing_columns_are_named():
     logits, labels = single_label()
     with pytest.raises(ValueError, match="calibrator must give probabilities of shape"):
         split_half(logits, labels % 3, DummyClassifier(), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error", "message"),
+    [
+        ("seed", [None, -1, 1.0, True, "0"], ValueError, "seed must be a whole number >= 0"),
+        ("metrics", [{}, None, [nll], {"nll": 3}], TypeError, "metrics must map names to functions"),
+        ("calibrator", [TemperatureScaling, "temperature", None], TypeError, "calibrator must be"),
+    ],
+)
+def test_refusals(name, values, error, message):
+    for value in values:
+        with pytest.raises(error, match=message):
+            split_half(*single_label(), **{"calibrator": TemperatureScaling(), "metrics": METRICS, name: value})

@@ -4,13 +4,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from focalcal.posthoc import (
-    BetaCalibration,
-    IsotonicCalibration,
-    PlattScaling,
-    PosteriorRecovery,
-    TemperatureScaling,
-)
+from focalcal.posthoc import BetaCalibration, IsotonicCalibration, PlattScaling, PosteriorRecovery, TemperatureScaling
 
 DRAWS = np.random.default_rng(0)
 ODDS = 3 * DRAWS.normal(size=2000)

@@ -5,15 +5,13 @@ import math
 import numpy as np
 import pytest
 from references.golden import single_label
-from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression
 
 from focalcal.core.numerics import log_softmax
 from focalcal.posthoc import CalibrationWarning, StructuredScaling, TemperatureScaling, load_calibrator
-from focalcal.posthoc.affine import centred
-from focalcal.posthoc.affine_fit import AffineFit, AffineProblem, Curvature
+from focalcal.posthoc.affine import AffineFit, AffineProblem, Curvature, centred
 from focalcal.posthoc.cross_fit import stratified_folds
-from focalcal.posthoc.ridge_strength import _best_shares
+from focalcal.posthoc.structured import _best_shares
 
 INF = math.inf
 
@@ -53,22 +51,6 @@ def test_without_a_ridge_it_is_multinomial_regression():
     fitted = StructuredScaling(0.0, mix=False, tol=1e-7).fit(logits, labels)  # 1e-8 is noise on some processors
     np.testing.assert_allclose(fitted.predict_proba(logits), expected, atol=1e-5)
     assert nll(fitted, logits, labels) <= -np.log(expected[np.arange(400), labels]).mean() + 1e-10
-
-
-@pytest.mark.parametrize("strength", [0.0, 0.03])
-def test_the_gradient_is_that_of_the_loss(strength):
-    inputs, labels = centred(rows(60, 4)[0]), rows(60, 4)[1]
-    problem = AffineProblem(inputs, labels, np.linspace(0.5, 2, 60), Curvature(inputs, np.ones(60), 4))
-
-    def value(theta):
-        return problem.value_and_gradient(theta[0], theta[1:].reshape(4, 5), strength)[0]
-
-    def gradient(theta):
-        _, d_scale, d_part = problem.value_and_gradient(theta[0], theta[1:].reshape(4, 5), strength)
-        return np.r_[d_scale, d_part.ravel()]
-
-    theta = np.random.default_rng(0).normal(size=21)
-    assert check_grad(value, gradient, theta) < 1e-5
 
 
 def test_a_path_goes_on_where_it_ended():
@@ -176,26 +158,6 @@ def test_shares_are_an_optimum_of_the_held_out_loss():
     assert all(loss(shares) <= loss(np.maximum(at, 0)) + 1e-12 for at in nearby)
 
 
-def test_a_file_keeps_an_infinite_strength(tmp_path):
-    logits, labels = rows(200)
-    fitted = StructuredScaling(INF).fit(logits, labels)
-    fitted.save(tmp_path / "structured.json")
-    twin = load_calibrator(tmp_path / "structured.json")
-    assert (twin.strength, twin.strength_) == (INF, INF)
-    np.testing.assert_array_equal(twin.predict_proba(logits), fitted.predict_proba(logits))
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"strength": "cv"}, 'strength must be "auto"'),
-    ({"strength": -1.0}, "strength must be"),
-    ({"mix": 1}, "mix must be"),
-    ({"folds": 1}, "folds must be"),
-])  # fmt: skip
-def test_arguments_that_make_no_sense_are_refused(arguments, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        StructuredScaling(**arguments).fit(*rows(50))
-
-
 def test_folds_depend_on_neither_order_nor_copies():
     logits, labels = rows(200, 4)
     weights = 1.0 + np.arange(200) % 3
@@ -222,7 +184,7 @@ def test_many_classes_are_sampled_and_computed_in_single_precision(monkeypatch):
     logits, labels = confused(4000)
     expected = StructuredScaling(tol=1e-8).fit(logits, labels)
     monkeypatch.setattr("focalcal.posthoc.structured._LARGE", 1e4)
-    monkeypatch.setattr("focalcal.posthoc.ridge_strength._SAMPLED", 5e4)
+    monkeypatch.setattr("focalcal.posthoc.structured._SAMPLED", 5e4)
     fitted = StructuredScaling().fit(logits, labels)
     assert fitted.status_ == "converged"
     fresh = confused(4000, seed=1)

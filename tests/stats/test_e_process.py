@@ -4,13 +4,26 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from focalcal.stats.bets import DISCOUNTS, fixed_bets, learned_bets, stakes
-from focalcal.stats.e_process import Wealth, central_range, change_weights
-from focalcal.stats.e_values import BinnedSums, Gaps, calibrated, excess, gap_bounds, in_proportion, log_e_values
+from focalcal.stats.e_process import (
+    DISCOUNTS,
+    BinnedSums,
+    Gaps,
+    Wealth,
+    calibrated,
+    central_range,
+    change_weights,
+    excess,
+    fixed_bets,
+    gap_bounds,
+    in_proportion,
+    learned_bets,
+    log_e_values,
+    stakes,
+)
 
 CENTRES = np.linspace(-4, 4, 10)
 shares = st.floats(0.01, 0.99)
@@ -21,6 +34,7 @@ def one_bin(p, y):
     return BinnedSums(*(np.array([values.sum()]) for values in (np.ones_like(p), p, p * p, y)))
 
 
+@settings(max_examples=30)
 @given(p=st.lists(shares, min_size=1, max_size=7), theta=st.floats(-1, 1))
 def test_the_mean_over_all_outcomes_is_at_most_one_and_one_for_equal_scores(p, theta):
     mean = 0.0
@@ -62,6 +76,7 @@ def test_the_bounds_of_a_baseline_miss_the_rate_no_more_often_than_they_say(rate
     assert missed <= 0.05
 
 
+@settings(max_examples=30)
 @given(st.floats(0.1, 0.9), st.integers(1, 6), st.integers(1, 6), st.floats(-0.8, 0.8))
 def test_a_bet_on_all_rows_in_given_proportions_has_a_mean_of_at_most_one(share, first, second, theta):
     """Two bins with gaps of their own, whose mean in these proportions is what is allowed of the whole."""

@@ -50,17 +50,6 @@ def test_few_pairs_give_the_interval_of_all_resamples(n):
             assert end == pytest.approx(means[math.ceil(at * n**n) - 1], abs=1e-12)
 
 
-def test_ten_pairs_agree_with_a_million_resamples_of_scipy_and_no_seed_matters():
-    d = skewed(10)
-    mine = bootstrap_ci(d)
-    other = bootstrap((d,), np.mean, method="BCa", n_resamples=10**6, batch=20_000, rng=np.random.default_rng(0))
-    assert mine.low == pytest.approx(other.confidence_interval.low, abs=0.004 * (mine.high - mine.low))
-    assert mine.high == pytest.approx(other.confidence_interval.high, abs=0.004 * (mine.high - mine.low))
-    for seed in range(3):
-        again = bootstrap_ci(d, seed=seed, resamples=99)
-        assert (again.low, again.high) == (mine.low, mine.high)
-
-
 @pytest.mark.parametrize("n", [2, 5, 10, 11])
 @pytest.mark.parametrize("method", ["bca", "percentile"])
 def test_the_order_of_few_pairs_does_not_matter_and_their_sign_turns_the_interval_round(n, method):
@@ -95,15 +84,14 @@ def test_an_interval_is_repeatable_moves_with_the_data_and_grows_with_the_level(
     assert bootstrap_ci(d, level=0.99).low < bootstrap_ci(d, level=0.8).low
 
 
-def test_no_spread_gives_a_point():
-    assert (bootstrap_ci([0.3, 0.3, 0.3]).low, bootstrap_ci([0.3, 0.3, 0.3]).high) == (0.3, 0.3)
-
-
 def test_effect_size():
     assert cohens_dz([1.0, 2.0, 3.0]) == 2  # mean 2, standard deviation 1
     assert cohens_dz([1.0, 1.0]) == math.inf
     assert cohens_dz([-1.0, -1.0]) == -math.inf
     assert cohens_dz([0.0, 0.0]) == 0
+    assert cohens_dz([0.3 - 0.1, 0.4 - 0.2, 0.2]) == math.inf, "rounding is no spread"
+    assert cohens_dz([0.2, 0.2 + 1e-9]) < math.inf
+    assert (bootstrap_ci([0.3, 0.3, 0.3]).low, bootstrap_ci([0.3, 0.3, 0.3]).high) == (0.3, 0.3)
 
 
 def test_holm_by_hand():
@@ -178,11 +166,6 @@ def test_of_some_metrics_more_is_better():
     (up,) = compare(ours, theirs, metrics=["auroc"], higher_is_better={"auroc"})
     (down,) = compare(ours, theirs, metrics=["auroc"])
     assert (up.verdict, down.verdict) == ("better", "worse")
-
-
-def test_rounding_is_not_a_spread():
-    assert cohens_dz([0.3 - 0.1, 0.4 - 0.2, 0.2]) == math.inf
-    assert cohens_dz([0.2, 0.2 + 1e-9]) < math.inf
 
 
 @pytest.mark.parametrize("scale", [1e-130, 1.0, 1e100])

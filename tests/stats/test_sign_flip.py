@@ -78,10 +78,7 @@ def test_uniform_under_the_null():
         assert (p <= level).mean() <= level + 0.03  # never liberal, but for chance
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [([], "at least 1"), ([1.0, np.nan], "finite"), ([[1.0]], r"\(n,\)")],
-)
+@pytest.mark.parametrize(("values", "said"), [([], "at least 1"), ([1.0, np.nan], "finite"), ([[1.0]], r"\(n,\)")])
 def test_refuses(values, said):
     with pytest.raises(ValueError, match=said):
         sign_flip_test(values)

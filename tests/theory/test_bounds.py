@@ -29,7 +29,7 @@ def at_most(small, large):
 
 
 @given(eta=posteriors(), gamma=GAMMAS, lam=LAMS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_the_chain_of_the_global_bound(eta, gamma, lam):
     chain = [
         distance(eta, gamma=gamma, lam=lam),
@@ -41,7 +41,7 @@ def test_the_chain_of_the_global_bound(eta, gamma, lam):
 
 
 @given(eta=posteriors(), gamma=GAMMAS, times=st.floats(1.0, 1e4))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_the_interior_bound_on_every_face(eta, gamma, times):
     lam = max(interior_threshold(eta, gamma=gamma) * times, 1e-3)
     bound = interior_bound(eta, gamma=gamma, lam=lam)
@@ -50,7 +50,7 @@ def test_the_interior_bound_on_every_face(eta, gamma, times):
 
 
 @given(eta=posteriors(), gamma=GAMMAS, lam=LAMS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_the_first_order_term_bounds_the_distance(eta, gamma, lam):
     slope = slope_bound(eta, gamma=gamma, lam=lam)
     assert at_most(distance(eta, gamma=gamma, lam=lam), slope + ROUNDING / lam)

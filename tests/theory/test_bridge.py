@@ -85,7 +85,7 @@ def minimised(risk, eta, scale):
     return logits.detach()
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 10_000), classes=CLASSES, gamma=GAMMAS, lam=LAMS)
 def test_focal_calibration_loss_lands_on_the_solvers_minimiser(seed, classes, gamma, lam):
     eta = posteriors(seed, classes)
@@ -95,7 +95,7 @@ def test_focal_calibration_loss_lands_on_the_solvers_minimiser(seed, classes, ga
     np.testing.assert_allclose(recover(found, gamma=gamma, lam=lam), eta, atol=1e-6)
 
 
-@settings(max_examples=6)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 10_000), classes=CLASSES, gamma=GAMMAS)
 def test_focal_loss_lands_on_the_minimiser_without_an_anchor(seed, classes, gamma):
     eta = posteriors(seed, classes)

@@ -78,7 +78,7 @@ def test_every_rival_is_averaged_with(seed, classes, gamma, lam):
     assert gap == pytest.approx(risks.min() - least_risk(eta, gamma, lam), rel=1e-9, abs=1e-14 * (1 + 4 * lam))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_against_constrained_optimisation(seed):
     generator = np.random.default_rng(seed)
     classes, gamma, lam = generator.integers(2, 6), generator.choice([0.0, 0.5, 2.0, 4.0]), generator.choice([0.0, 1.0])

@@ -74,13 +74,6 @@ def test_a_state_that_never_occurs():
         assert numbers((probs, np.vstack([[0.0, 0.0, 1.0], ETA]), [0, *WEIGHTS])) == base
 
 
-def test_kinds_of_arrays():
-    tensors = torch.tensor(PROBS, requires_grad=True), torch.tensor(ETA), torch.tensor(WEIGHTS, dtype=torch.float64)
-    assert numbers(tensors) == numbers(BY_HAND) == numbers((PROBS.tolist(), ETA.tolist(), WEIGHTS))
-    single = PROBS.astype(np.float32)
-    assert exact_cal2(single, ETA, WEIGHTS, tolerance=1e-6) == pytest.approx(79 / 4800, rel=1e-5, abs=0)
-
-
 def test_confidences_apart_by_rounding_are_one():
     probs = PROBS.copy()
     probs[1] += [0, 3e-16, -3e-16]
@@ -144,10 +137,3 @@ def test_a_displacement_keeps_its_digits(size):
     )
     mapped = best_score_map(probs, eta, displacement=displacement, tolerance=0)
     assert mapped.accuracy.tolist() == best_score_map(probs, eta, tolerance=0).accuracy.tolist()
-
-
-def test_a_perfect_predictor():
-    eta = np.random.default_rng(0).dirichlet(np.ones(5), size=30)
-    assert exact_cal2(eta, eta) < 1e-31
-    assert population_ece(eta, eta) < 1e-16
-    assert expected_brier(eta, eta) == pytest.approx((1 - (eta**2).sum(1)).mean(), rel=1e-14, abs=0)

@@ -3,17 +3,8 @@
 import mpmath as mp
 import numpy as np
 import pytest
-import torch
 
-from focalcal.theory.potential import (
-    curvature_at,
-    minus_psi_at,
-    phi,
-    phi_at,
-    phi_curvature,
-    phi_slope,
-    psi,
-)
+from focalcal.theory.potential import curvature_at, minus_psi_at, phi, phi_at, phi_curvature, phi_slope, psi
 
 US = [1e-300, 1e-20, 1e-9, 1e-6, 1e-3, 0.1, 0.3, 0.49, 0.51, 0.9, 1 - 1e-9]
 GAMMAS = [0.0, 1e-12, 0.3, 1.0, 2.0, 20.0, 1e3, 1e6, 1e9, 1e15]
@@ -71,10 +62,3 @@ def test_subnormal_probabilities_overflow_in_silence(gamma):
     assert phi_curvature(5e-324, gamma) == np.inf
     assert psi(5e-324, gamma) == pytest.approx(-1, abs=1e-15)
     assert phi(5e-324, gamma) == pytest.approx(1074 * np.log(2))
-
-
-def test_tensors():
-    u = torch.tensor([0.25, 0.5], requires_grad=True)
-    np.testing.assert_allclose(phi(u, 1.0), phi([0.25, 0.5], 1.0), rtol=1e-14)
-    with pytest.raises(TypeError, match="u must be a dense tensor"):
-        phi(u.detach().to_sparse(), 1.0)

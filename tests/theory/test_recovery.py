@@ -131,16 +131,3 @@ def test_logits_may_be_an_array_or_a_tensor(dtype, gamma):
     as_tensor = log_posterior(torch.from_numpy(logits), gamma=gamma, lam=torch.from_numpy(column))
     assert as_tensor.dtype == (torch.float64 if dtype is np.float64 else torch.float32)
     np.testing.assert_allclose(as_tensor.exp(), expected, rtol=rtol)
-
-
-@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch 2.4 of its own constants
-def test_the_inverse_can_be_exported():
-    class Inverse(torch.nn.Module):
-        def forward(self, logits):
-            return log_posterior(logits, gamma=2.0, lam=0.7)
-
-    logits = torch.randn(5, 3, dtype=torch.float64)
-    rows = ({0: torch.export.Dim("rows")},)
-    program = torch.export.export(Inverse(), (logits,), dynamic_shapes=rows, strict=False)
-    more = torch.randn(9, 3, dtype=torch.float64)
-    torch.testing.assert_close(program.module()(more), Inverse()(more))

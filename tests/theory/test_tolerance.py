@@ -6,12 +6,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.drawn_posteriors import GAMMAS, distance, flat_posteriors, posteriors
 
-from focalcal.theory.bounds import interior_constant, log_classes_bound, simplex_constant, slope_bound
+from focalcal.theory.bounds import log_classes_bound, slope_bound
 from focalcal.theory.tolerance import lam_for
 
 
 @given(eta=posteriors(), gamma=GAMMAS, lam=st.just(0.0) | st.floats(1e-6, 1e6), times=st.floats(1.001, 100.0))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_distance_does_not_increase_with_lam(eta, gamma, lam, times):
     larger = lam * times or 1e-3
     assert distance(eta, gamma=gamma, lam=larger) <= distance(eta, gamma=gamma, lam=lam) * (1 + 1e-12) + 1e-14
@@ -40,14 +40,6 @@ def test_to_ten_digits_over_many_posteriors(gamma, tolerance):
     assert distance(eta, gamma=gamma, lam=(1 - 1e-10) * lam).max() > tolerance
     alone = [lam_for(tolerance, row, gamma=gamma) for row in eta[:20]]
     assert lam_for(tolerance, eta[:20].reshape(4, 5, 10), gamma=gamma) == pytest.approx(max(alone), rel=1e-10, abs=0)
-
-
-def test_just_below_the_distance_without_an_anchor():
-    eta = [0.7, 0.2, 0.1]
-    tolerance = float(distance(eta, gamma=2.0, lam=0.0)) * (1 - 1e-7)
-    lam = lam_for(tolerance, eta, gamma=2.0)
-    assert 0 < lam < 1e-5
-    assert distance(eta, gamma=2.0, lam=lam) <= tolerance < distance(eta, gamma=2.0, lam=0.999 * lam)
 
 
 @pytest.mark.parametrize("share", [1e-16, 1e-15, 1e-12])
@@ -85,11 +77,6 @@ def test_certified_by_hand():
     assert hardest > 500
     assert lam_for(1e-3, classes=10, gamma=0.0) == 0.0
     assert lam_for(1e-3, classes=1, gamma=2.0) == 0.0
-
-
-@pytest.mark.parametrize("gamma", [0.1, 1.0, 2.0, 5.0, 30.0])
-def test_the_interior_rate_of_the_paper_asks_for_more(gamma):
-    assert simplex_constant(gamma) / 2 < 2 * interior_constant(gamma) * np.sqrt(2)
 
 
 @pytest.mark.parametrize("tolerance", [0.05, 1e-3, 1e-5])

@@ -11,10 +11,9 @@ import numpy as np
 from focalcal.auditing.rows import Design, rows_of
 from focalcal.pages.numbers import Percent, four
 from focalcal.posthoc import CALIBRATORS, Calibrator, MultilabelCalibration
-from focalcal.posthoc.candidates import sensible_candidates
+from focalcal.posthoc.calibrator_inputs import bound_of, zeros_message
 from focalcal.posthoc.choice import choose, too_sure
-from focalcal.posthoc.clipping import bound_of, zeros_message
-from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated
+from focalcal.posthoc.comparison import LEAST_ROWS, MOST_ROWS, CalibratorCandidate, Rated, sensible_candidates
 from focalcal.posthoc.cross_fit import FOLDS, cross_fitted_probs, fitted_quietly
 
 if TYPE_CHECKING:

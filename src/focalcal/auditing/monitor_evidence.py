@@ -15,9 +15,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focalcal.auditing.monitor_rows import LOG_ODDS, MIDDLES, Piece
-from focalcal.stats.bets import DISCOUNTS, SIZES, fixed_bets, learned_bets, stakes
-from focalcal.stats.e_process import Wealth, central_range, change_weights
-from focalcal.stats.e_values import BinnedSums, Gaps, excess, gap_bounds, in_proportion, log_e_values
+from focalcal.stats.e_process import (
+    DISCOUNTS,
+    SIZES,
+    BinnedSums,
+    Gaps,
+    Wealth,
+    central_range,
+    change_weights,
+    excess,
+    fixed_bets,
+    gap_bounds,
+    in_proportion,
+    learned_bets,
+    log_e_values,
+    stakes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

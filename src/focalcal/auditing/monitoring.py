@@ -18,7 +18,7 @@ from focalcal.auditing.monitor_state import MonitorError, Settings, read_state, 
 from focalcal.auditing.monitor_verdict import MonitorVerdict
 from focalcal.core.checks import finite_at_least, one_of, share, shown
 from focalcal.predictions import Predictions
-from focalcal.stats.e_values import calibrated
+from focalcal.stats.e_process import calibrated
 
 if TYPE_CHECKING:
     from focalcal.posthoc.label_shift import LabelShift

@@ -56,7 +56,7 @@ def solve(
     Example: focalcal theory solve 0.7 0.2 0.1 --gamma 3 --lam 1 --anchor l1
     """
     from focalcal.cli.theory_facts import class_table, posterior_table
-    from focalcal.theory.posterior_facts import posterior_facts
+    from focalcal.theory.facts import posterior_facts
 
     given = given_rows("eta", eta, file)
     facts = posterior_facts(given.rows, gamma=gamma, lam=lam, anchor=anchor, place=given.place)
@@ -89,7 +89,7 @@ def bound(
     from focalcal.cli.theory_facts import bound_texts
     from focalcal.pages.tables import Table
     from focalcal.theory.bounds import log_classes_bound, simplex_bound
-    from focalcal.theory.posterior_facts import posterior_bounds
+    from focalcal.theory.facts import posterior_bounds
 
     if classes is not None:
         sharp = float(simplex_bound(gamma=gamma, lam=lam))  # for any number of classes

@@ -11,9 +11,8 @@ from focalcal.pages.tables import Table, number
 
 if TYPE_CHECKING:
     from focalcal.theory.calibration import CalibrationBounds
+    from focalcal.theory.facts import PopulationFacts, PosteriorFacts
     from focalcal.theory.gradients import GradientFacts
-    from focalcal.theory.population_facts import PopulationFacts
-    from focalcal.theory.posterior_facts import PosteriorFacts
 
 _BOUND_NAMES = {
     "slope": "slope at the posterior",

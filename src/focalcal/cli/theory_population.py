@@ -45,7 +45,7 @@ def population(
     """
     from focalcal.cli.distributions import read_states
     from focalcal.cli.theory_facts import population_table
-    from focalcal.theory.population_facts import population_facts
+    from focalcal.theory.facts import population_facts
 
     states = read_states(file)
     if states.q is not None and (gamma is not None or lam is not None):

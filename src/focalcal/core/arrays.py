@@ -8,11 +8,18 @@ is in `core.checks`.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focalcal.core.checks import label_to_ignore, labels_below
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    Scores = Float[np.ndarray, "n k"]  # logits or probabilities, a row per example and a column per class
+    Labels = Int[np.ndarray, " n"]
+    PerRow = Float[np.ndarray, " n"]  # weights, losses, confidences
 
 Array = np.ndarray[Any, Any]
 FLOATS = tuple(map(np.dtype, ("float64", "float32", "float16")))

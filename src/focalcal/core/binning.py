@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def per_bin(total: Array, count: Array) -> Array:
     """The mean in each bin, 0 in an empty one."""
-    mean: Array = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-    return mean
+    return np.divide(total, count, out=np.zeros_like(total), where=count > 0)
 
 
 def equal_width_edges(bins: int) -> Float[Array, " bins+1"]:

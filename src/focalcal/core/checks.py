@@ -305,11 +305,10 @@ def not_finite(name: str, row: int, values: Array) -> ValueError:
 def warn_of_rounding(name: str, miss: float, *, used: str = "used as they are") -> None:
     """One warning if rows miss a sum of one by more than rounding in float32; its place is the line of the user."""
     if not collect_miss(name, miss) and miss > ROUNDING:
-        warnings.warn(
+        warn(
             f"{name} has rows that miss a sum of 1 by up to {miss:.2g}, and they are {used}; if that is more than the "
             "rounding of half precision or of printed digits, find out where they come from",
             ProbabilityWarning,
-            stacklevel=user_level(),
         )
 
 
@@ -319,6 +318,11 @@ def collect_miss(name: str, miss: float) -> bool:
     if collected is not None:
         collected[name] = max(miss, collected.get(name, 0.0))
     return collected is not None
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """A warning whose place is the first line outside this package."""
+    warnings.warn(message, category, stacklevel=user_level())
 
 
 def user_level() -> int:

@@ -31,11 +31,7 @@ _REFUSALS = (  # what Ray says in a traceback, what it means, and what to do
         "no server of clients lets this process in",
         f"if its head wants a token, {_TOKEN}",
     ),
-    (
-        "Version mismatch",
-        "the head has another version of Ray or Python",
-        "install the same ones here",
-    ),
+    ("Version mismatch", "the head has another version of Ray or Python", "install the same ones here"),
     ("matching raylet", "this machine is no node of the head's cluster", _NO_NODE),
     ("node_ip_address.json", "this machine is no node of the head's cluster", _NO_NODE),
 )

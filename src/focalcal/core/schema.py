@@ -136,8 +136,7 @@ class Described:
 
     def as_dict(self) -> dict[str, Any]:
         """Every field, as dict, list, str, int, float, bool and None; equal models give the same JSON text."""
-        values: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
-        return values
+        return _adapter(type(self)).dump_python(self, mode="json")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -166,8 +165,7 @@ def frozen(cls: type[Model]) -> type[Model]:
             raise _refusal(made, error) from None
 
     made.__init__ = __init__  # of what Python code makes; a nested model's faults keep their paths
-    result: type[Model] = made
-    return result
+    return made
 
 
 @dataclass(frozen=True)

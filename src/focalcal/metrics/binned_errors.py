@@ -24,34 +24,29 @@ def ece_of(bins: BinSums) -> Array:
     Naeini et al. (2015), "Obtaining well calibrated probabilities using Bayesian binning"; Guo et al. (2017).
     """
     count, confidence, correct = bins.parts
-    error: Array = np.abs(confidence - correct).sum(-1) / count.sum(-1)
-    return error
+    return np.abs(confidence - correct).sum(-1) / count.sum(-1)
 
 
 def mce_of(bins: BinSums) -> Array:
     """Maximum calibration error, max_b |accuracy_b - confidence_b|, however few rows a bin has."""
-    largest: Array = np.abs(bins.gap).max(-1)
-    return largest
+    return np.abs(bins.gap).max(-1)
 
 
 def rms_ce_of(bins: BinSums) -> Array:
     """Root-mean-square calibration error, sqrt(sum_b n_b / N (accuracy_b - confidence_b)^2)."""
-    root: Array = np.sqrt((_weight(bins) * bins.gap**2).sum(-1))
-    return root
+    return np.sqrt((_weight(bins) * bins.gap**2).sum(-1))
 
 
 def confidence_gap_of(bins: BinSums) -> Array:
     """Mean confidence minus accuracy: positive is overconfident, negative underconfident. No bins take part."""
     count, confidence, correct = bins.parts
-    gap: Array = (confidence - correct).sum(-1) / count.sum(-1)
-    return gap
+    return (confidence - correct).sum(-1) / count.sum(-1)
 
 
 def accuracy_of(bins: BinSums) -> Array:
     """The share of rows whose most probable class (the first of equal ones) is the label. No bins take part."""
     count, _, correct = bins.parts
-    accuracy: Array = correct.sum(-1) / count.sum(-1)
-    return accuracy
+    return correct.sum(-1) / count.sum(-1)
 
 
 def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
@@ -70,18 +65,15 @@ def debiased_ece_of(bins: BinSums, norm: str = "l1") -> Array:
     if norm == "l2":
         chance = np.where(count > 1, variance / np.maximum(count - 1, 1), 0.0)
         square = (_weight(bins) * (bins.gap**2 - chance)).sum(-1)
-        root: Array = np.sqrt(np.maximum(square, 0))
-        return root
+        return np.sqrt(np.maximum(square, 0))
     expected = folded_normal_mean(bins.gap, np.sqrt(per_bin(variance, count)))
-    error: Array = np.maximum(2 * ece_of(bins) - (_weight(bins) * expected).sum(-1), 0)
-    return error
+    return np.maximum(2 * ece_of(bins) - (_weight(bins) * expected).sum(-1), 0)
 
 
 def _weight(bins: BinSums) -> Array:
     """The share of the rows in each bin."""
     count = bins.count
-    weight: Array = count / count.sum(-1, keepdims=True)
-    return weight
+    return count / count.sum(-1, keepdims=True)
 
 
 def folded_normal_mean(mean: Array, deviation: Array) -> Array:
@@ -97,8 +89,7 @@ def classwise_ece_of(residual: Array, rows: Array) -> Array:
 
     K is the number of columns, so that a class without a label counts. Kull et al. (2019); Nixon et al. (2019).
     """
-    error: Array = np.abs(residual).sum((-2, -1)) / (rows * residual.shape[-2])
-    return error
+    return np.abs(residual).sum((-2, -1)) / (rows * residual.shape[-2])
 
 
 def binary_adaptive_ece(

@@ -24,15 +24,13 @@ import numpy as np
 from focalcal.core.arrays import Array, is_tensor, like_given
 from focalcal.core.checks import one_of, rounding_collected, whole_number
 from focalcal.core.display import Displayed
-from focalcal.core.numerics import softmax
 from focalcal.metrics.bootstrap_statistics import Classwise, Draw, Rowwise, batches, row_weights
 from focalcal.metrics.event_metrics import FromEvent, OfOutcomeDraws
 from focalcal.metrics.event_rows import event_of, read_event_scores
-from focalcal.metrics.metric import Metric
-from focalcal.metrics.multilabel_metric import MultilabelMetric
+from focalcal.metrics.metric import Metric, MultilabelMetric
 from focalcal.metrics.ranking import Ranked, auroc, auroc_of, ranked_input
 from focalcal.metrics.reliability import check_level, wilson
-from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
+from focalcal.metrics.row_weights import cluster_numbers, counted_probs, kept_weights
 from focalcal.metrics.scan import check_bins, scan_inputs
 from focalcal.metrics.table import AUROC
 from focalcal.predictions import Predictions
@@ -213,12 +211,7 @@ def check_request(resamples: int, level: float, method: str, seed: int) -> None:
 
 
 def interval(
-    estimate: float,
-    values: Array,
-    null: Array | None,
-    level: float,
-    method: str,
-    limits: tuple[float, float],
+    estimate: float, values: Array, null: Array | None, level: float, method: str, limits: tuple[float, float]
 ) -> Interval:
     """From the estimate, its resamples and, for a calibration error, its values under drawn labels.
 
@@ -323,11 +316,7 @@ class _Plan:
     @cached_property
     def kept(self) -> tuple[Array, Array]:
         """Probabilities (rows, K) and labels (rows,) without the ignored ones."""
-        scores, labels = self.given.scores, self.given.labels.ravel()
-        scores = np.moveaxis(scores, 1, -1).reshape(-1, scores.shape[1])
-        if (keep := kept_rows(self.given, self.ignore_index)) is not None:
-            scores, labels = scores[keep], labels[keep]
-        return scores if self.given.kind == "probs" else softmax(scores.astype(np.float64)), labels
+        return counted_probs(self.given, self.ignore_index)
 
     def values(self, draws: Iterator[Draw], chosen: list[int] | None = None) -> Iterator[list[Array]]:
         """For each batch of resamples a list of (resamples,) values, one for each metric."""

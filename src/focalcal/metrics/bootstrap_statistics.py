@@ -161,11 +161,12 @@ class SmoothNodes:
         """One value per resample."""
         right = draw.right(self._correct)
 
-        def nodes(intervals: int) -> Array:
-            """(resamples, 2, intervals + 1): residuals and counts."""
-            count, f = self._matrix(intervals)
-            sums = np.empty((right.shape[1], 2, intervals + 1))
-            sums[:, 0], sums[:, 1] = (f @ draw.weights - count @ right).T, (count @ draw.weights).T
+        def nodes(intervals: int, chosen: Any) -> Array:
+            """(resamples, 2, intervals + 1) of the chosen ones: residuals and counts."""
+            (count, f), own = self._matrix(intervals), right[:, chosen]
+            weights = draw.weights if draw.weights.shape[1] == 1 else draw.weights[:, chosen]
+            sums = np.empty((own.shape[1], 2, intervals + 1))
+            sums[:, 0], sums[:, 1] = (f @ weights - count @ own).T, (count @ weights).T
             return sums
 
         return smooth_ece_of(Smoother(nodes), right.shape[1])[0]

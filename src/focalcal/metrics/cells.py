@@ -26,7 +26,7 @@ def adaptive_ece_from_cells(moments: Callable[[int], Array], n_bins: int = 15) -
 
 def smooth_ece_from_cells(moments: Callable[[int], Array]) -> Array:
     """smECE (sets,) from `moments(cells)`, asked for as many cells as the width needs."""
-    smoother = Smoother(lambda intervals: node_sums(moments(intervals)))
+    smoother = Smoother(lambda intervals, chosen: node_sums(moments(intervals)[chosen]))
     return smooth_ece_of(smoother, smoother.sets)[0]
 
 
@@ -51,8 +51,7 @@ def equal_mass_error(count: Array, residual: Array, n_bins: int) -> Array:
     at_edge = np.take_along_axis(residual, _splits(count, n_bins)[0], -1)
     whole = residual[:, -1:]
     sums = np.diff(np.concatenate([np.zeros_like(whole), at_edge, whole], -1))
-    error: Array = np.abs(sums).sum(-1) / count[:, -1]
-    return error
+    return np.abs(sums).sum(-1) / count[:, -1]
 
 
 def adaptive_ece_bound_of(moments: Array, n_bins: int = 15) -> float:
@@ -76,8 +75,7 @@ def spread(moments: Array, intervals: int) -> Array:
     """
     sets = len(moments)
     if CELLS % intervals == 0:
-        nested: Array = moments.reshape(sets, 5, intervals, -1).sum(-1)
-        return nested
+        return moments.reshape(sets, 5, intervals, -1).sum(-1)
     count, f, correct, _, products = np.moveaxis(moments, 1, 0)
     result = np.zeros((sets, 5, intervals))
     for mass, total, outcome in ((correct, products, 1.0), (count - correct, f - products, 0.0)):
@@ -100,7 +98,7 @@ def smooth_ece_bound_of(moments: Array) -> float:
     width. Where that could change which width is chosen, the errors at all widths that might be count too.
     """
     count = moments[0].sum()
-    smoother, first = Smoother(lambda n: node_sums(spread(moments[None], n))), np.array([0])
+    smoother, first = Smoother(lambda n, _: node_sums(spread(moments[None], n))), np.array([0])
     value, width = (float(part[0]) for part in smooth_ece_of(smoother, 1))
     residual = float((moments[1] - moments[4]).sum() + (moments[2] - moments[4]).sum()) / count
     h = 1 / CELLS

@@ -76,8 +76,7 @@ class Corp(Displayed):
     def curve(self, probs: Any) -> Array:
         """The recalibrated probabilities of others: linear between steps, constant beyond them."""
         ends = np.stack([self.lower, self.upper], 1).ravel()
-        mapped: Array = np.interp(np.asarray(probs, dtype=np.float64), ends, np.repeat(self.accuracy, 2))
-        return mapped
+        return np.interp(np.asarray(probs, dtype=np.float64), ends, np.repeat(self.accuracy, 2))
 
     def frame(self) -> dict[str, list[Any]]:
         """One row per step; `low` and `high` are those of the bands at its mean probability."""

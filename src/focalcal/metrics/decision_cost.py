@@ -12,12 +12,11 @@ import numpy as np
 from focalcal.core.arrays import Array, as_array
 from focalcal.core.checks import finite_at_least, shown
 from focalcal.core.display import Displayed, text_table
-from focalcal.core.numerics import softmax
 from focalcal.metrics.bootstrap import Interval
 from focalcal.metrics.event_rows import event_of, read_event_scores
 from focalcal.metrics.reliability import check_level
 from focalcal.metrics.robust import Robust
-from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
+from focalcal.metrics.row_weights import cluster_numbers, counted_probs, kept_weights
 from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import InputOptions, Inputs
 
@@ -203,13 +202,9 @@ def _classes(given: Inputs, column: Any, ignore_index: int | None, classes: int)
         event = event_of(given, column, ignore_index)
         weights = np.ones(len(event.scores)) if event.weights is None else event.weights
         return np.stack([1 - event.scores, event.scores], 1), event.labels.astype(np.int64), weights
-    keep = kept_rows(given, ignore_index)
-    labels = given.labels.ravel()
-    scores = np.moveaxis(given.scores, 1, -1).reshape(-1, classes).astype(np.float64)
-    if keep is not None:
-        scores, labels = scores[keep], labels[keep]
+    probs, labels = counted_probs(given, ignore_index)
     weights = np.ones(len(labels)) if given.weights is None else kept_weights(given, ignore_index)
-    return scores if given.kind == "probs" else softmax(scores), labels, weights
+    return probs.astype(np.float64), labels, weights
 
 
 def _per_1000(rows: Array, levels: Array, robust: Robust) -> Interval:

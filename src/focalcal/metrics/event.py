@@ -5,27 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from scipy.special import expit, ndtr
 
 from focalcal.core.arrays import Array
 from focalcal.core.checks import whole_number
-from focalcal.core.display import Displayed
+from focalcal.core.display import Displayed, percent, ratio
 from focalcal.metrics.bootstrap import NULL_DRAWS, Interval, interval
 from focalcal.metrics.bootstrap_statistics import Draw
 from focalcal.metrics.corp import Corp, corp_of
-from focalcal.metrics.event_cells import COARSEST, FINEST, EventCells
-from focalcal.metrics.event_curve import CurveErrors, EventCurve
-from focalcal.metrics.event_draws import EventDraws
+from focalcal.metrics.event_curve import COARSEST, FINEST, CurveErrors, EventCells, EventCurve, EventDraws
 from focalcal.metrics.event_metrics import citl_of, recalibration
 from focalcal.metrics.event_rows import NEVER_LESS_THAN, bounded, read_sampled_event
-from focalcal.metrics.event_sentence import event_sentence
 from focalcal.metrics.proper import binary_brier, binary_nll
 from focalcal.metrics.ranking import auroc_influence
 from focalcal.metrics.robust import Robust
 from focalcal.predictions.inputs import InputOptions, Inputs
+
+if TYPE_CHECKING:
+    from focalcal.metrics.bootstrap import Interval
 
 CURVE = ("ici", "e50", "e90", "emax")
 
@@ -230,8 +230,7 @@ def _standard_errors(design: Array, eta: Array, y: Array, robust: Robust) -> Arr
     fitted = expit(eta)
     inverse = np.linalg.inv((design * (robust.weights * fitted * (1 - fitted))[:, None]).T @ design)
     score = design * (robust.weights * (y - fitted))[:, None]
-    found: Array = np.sqrt(np.diag(robust.covariance(score @ inverse)))
-    return found
+    return np.sqrt(np.diag(robust.covariance(score @ inverse)))
 
 
 def _scores(p: Array, y: Array, robust: Robust) -> dict[str, tuple[float, float, float]]:
@@ -294,3 +293,45 @@ def _notes(event: Inputs) -> Iterator[str]:
             f"{infinite:,} rows have a probability of 0 or 1; slope, intercepts and the curve take them for "
             f"{NEVER_LESS_THAN:g} from the end, or for the most extreme other probability beyond that."
         )
+
+
+def event_sentence(found: EventCalibration) -> str:
+    """On average: expected, observed, O/E; then whether the probabilities are too extreme, by the slope."""
+    return " ".join(part for part in (_on_average(found), _spread(found)) if part)
+
+
+def _within(found: Interval, name: str) -> str:
+    return (
+        f"({name} {ratio(found.estimate)}, {100 * found.level:g} % interval {ratio(found.low)} to {ratio(found.high)})"
+    )
+
+
+def _on_average(found: EventCalibration) -> str:
+    expected, observed, oe = found.predicted_rate.estimate, found.observed_rate.estimate, found.oe
+    rows = "1 row" if found.rows == 1 else f"{found.rows:,} rows"
+    rows += "" if found.clusters is None else f" in {found.clusters:,} clusters"
+    if math.isnan(oe.estimate):
+        return f"No event was predicted and none happened in {rows}: every probability is 0."
+    if math.isinf(oe.estimate):
+        return f"Events are under-predicted: every probability is 0, and {percent(observed)} observed in {rows}."
+    seen = f"{percent(observed)} observed" if found.events else f"none observed in {rows}"
+    numbers = f"{percent(expected)} expected, {seen} {_within(oe, 'O/E')}"
+    if oe.low > 1:
+        return f"Events are under-predicted: {numbers}."
+    if oe.high < 1:
+        return f"Events are over-predicted: {numbers}."
+    return f"There is no evidence that events are over- or under-predicted on average: {numbers}."
+
+
+def _spread(found: EventCalibration) -> str:
+    slope = found.slope
+    if not math.isfinite(slope.estimate):
+        return ""
+    within = _within(slope, "calibration slope")
+    if slope.high < 0:
+        return f"High probabilities go with fewer events {within}: is it the probability of the other class?"
+    if slope.high < 1:
+        return f"The probabilities are too extreme {within}."
+    if slope.low > 1:
+        return f"The probabilities are not extreme enough {within}."
+    return f"There is no evidence that they are too extreme or not extreme enough {within}."

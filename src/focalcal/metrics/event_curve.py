@@ -1,25 +1,145 @@
-"""The flexible calibration curve of an event: logistic regression on a restricted cubic spline of the log odds.
+"""The flexible calibration curve of an event, and all other logistic regressions on its log odds, many at once.
 
-Its distances from the diagonal, |p - c(p)| over the rows, are ICI (their mean), E50, E90 and Emax. Harrell (2015),
-"Regression modeling strategies"; Austin and Steyerberg (2019), "The integrated calibration index".
+The curve is a logistic regression on a restricted cubic spline of the log odds, Harrell (2015), "Regression modeling
+strategies". Its distances from the diagonal, |p - c(p)| over the rows, are ICI (their mean), E50, E90 and Emax, Austin
+and Steyerberg (2019), "The integrated calibration index". Rows are put into cells of equal log odds, of which every fit
+is a function; fits are made by Newton's method, for all resamples together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 
 from focalcal.core.arrays import Array
-from focalcal.metrics.bootstrap_statistics import Draw
-from focalcal.metrics.event_cells import EventCells
-from focalcal.metrics.logistic import fit_logistic
+from focalcal.metrics.bootstrap_statistics import Draw, batches, row_weights
+from focalcal.metrics.event_rows import bounded
 from focalcal.metrics.robust import Robust
+from focalcal.predictions.inputs import Inputs
 
+_STEPS = 60  # a separated fit gains about one unit of log odds per step; others end after six
+_ENOUGH = 1e-18  # of the Newton decrement: twice what the log-likelihood could still gain, in nats
+FINEST = 1 << 16  # cells for one fit; of more rows the log odds of a cell are their mean, which moves a fit by 1e-7
+COARSEST = 1 << 10  # cells for many fits
 KNOTS = {3: (0.1, 0.5, 0.9), 4: (0.05, 0.35, 0.65, 0.95), 5: (0.05, 0.275, 0.5, 0.725, 0.95)}  # Harrell's quantiles
 _POINTS = 101
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """Coefficients (R, k), the information matrices there (R, k, k), and the Newton decrements (R,).
+
+    The decrement g' H^-1 g is twice the log-likelihood that is left to gain, so that a coefficient is within
+    sqrt(decrement) standard errors of the optimum; `converged` where it is below 1e-8.
+    """
+
+    coef: Array
+    information: Array
+    decrement: Array
+
+    @property
+    def converged(self) -> Array:
+        """Whether each fit is at its optimum, by its own gradient."""
+        return self.decrement < 1e-8
+
+
+def fit_logistic(
+    design: Array, count: Array, events: Array, offset: Array | float = 0.0, start: Array | None = None
+) -> LogisticFit:
+    """The maximum over b of sum_i events_i eta_i - count_i log(1 + exp(eta_i)), eta = offset + design b.
+
+    `design` (n, k); `count` and `events` (n, R), or (n, 1) where they are the same for all R fits; the search begins
+    at `start` (k,). Where the maximum lies at infinity (separated outcomes) the fit stops where nothing is left to
+    gain: probabilities have converged, coefficients have not.
+    """
+    fits, columns = max(count.shape[1], events.shape[1]), design.shape[1]
+    shift = np.zeros(len(design)) if np.isscalar(offset) else np.asarray(offset, dtype=np.float64)
+    pairs = np.triu_indices(columns)
+    products = design[:, pairs[0]] * design[:, pairs[1]]
+    coef = np.zeros((fits, columns)) if start is None else np.tile(start, (fits, 1))
+    information, decrement = np.zeros((fits, columns, columns)), np.full(fits, np.inf)
+    active, reached = np.arange(fits), np.full(fits, -np.inf)
+    step = np.zeros((fits, columns))
+    for _ in range(_STEPS):
+        n, y = _chosen(count, active), _chosen(events, active)
+        eta = shift[:, None] + design @ coef[active].T
+        value = (y * eta).sum(0) - (n * np.logaddexp(0, eta)).sum(0)
+        worse = value < reached[active] - 1e-9 * np.abs(reached[active])
+        p = expit(eta)
+        gradient = (y - n * p).T @ design
+        packed = (n * p * (1 - p)).T @ products
+        own = np.empty((len(active), columns, columns))
+        own[:, pairs[0], pairs[1]] = packed
+        own[:, pairs[1], pairs[0]] = packed
+        # A ridge of rounding size: where the likelihood is flat the step stays finite.
+        ridge = 1e-13 * np.trace(own, axis1=1, axis2=2) + 1e-300
+        own_step = np.linalg.solve(own + ridge[:, None, None] * np.eye(columns), gradient[:, :, None])[:, :, 0]
+        ahead = active[~worse]
+        information[ahead], reached[ahead] = own[~worse], value[~worse]
+        decrement[ahead] = (gradient * own_step).sum(1)[~worse]
+        step[ahead] = own_step[~worse]
+        back = active[worse]
+        step[back] /= 2  # the step went too far: half of it is taken back, and half of that
+        coef[back] -= step[back]
+        done = ~worse & (np.abs(decrement[active]) <= _ENOUGH * np.maximum(1.0, n.sum(0)))
+        moving = active[~worse & ~done]
+        coef[moving] += step[moving]
+        active = active[~done]
+        if not len(active):
+            break
+    return LogisticFit(coef, information, np.abs(decrement))
+
+
+def _chosen(values: Array, fits: Array) -> Array:
+    return values if values.shape[1] == 1 else values[:, fits]
+
+
+class EventCells:
+    """Of the rows `x` (log odds, bounded), `outcome`, `own` (weights); of the cells `log_odds`, `p` and `weights`."""
+
+    def __init__(self, given: Inputs, most: int = FINEST) -> None:
+        assert given.log_odds is not None
+        self.x = x = bounded(given.log_odds)
+        rows = len(x)
+        self.own = np.ones(rows) if given.weights is None else given.weights
+        self.outcome = given.labels.astype(np.float64)
+        self.place = place = _places(x, self.own, most)
+        self.weights = np.bincount(place, self.own)
+        if not self.weights.all():  # cells of the finest grid that hold nothing, or rows of no weight
+            filled = np.cumsum(self.weights > 0) - 1
+            self.place = place = filled.clip(min=0)[place]
+            self.weights = self.weights[self.weights > 0]
+        self.log_odds = np.bincount(place, self.own * x) / self.weights
+        self.p = np.bincount(place, self.own * given.scores) / self.weights
+        self._matrix = sparse.csr_array((np.ones(rows), (place, np.arange(rows))), shape=(len(self.weights), rows))
+
+    def sums(self, draw: Draw) -> tuple[Array, Array]:
+        """How many rows and how many events each cell has, (cells, resamples)."""
+        count: Array = self._matrix @ draw.weights
+        events: Array = self._matrix @ draw.right(self.outcome)
+        return count, events
+
+
+def _places(x: Array, weights: Array, most: int) -> Any:
+    """The cell of each row: one per distinct value where they are few, else of equal width, then of equal mass."""
+    if len(x) <= FINEST:
+        values, place = np.unique(x, return_inverse=True)
+        if len(values) <= most:
+            return place
+    else:
+        width = np.ptp(x) / FINEST or 1.0
+        place = np.minimum((x - x.min()) / width, FINEST - 1).astype(np.int64)
+        if most >= FINEST:
+            return place
+    mass = np.bincount(place, weights)
+    merged = np.floor((mass.cumsum() - mass / 2) / mass.sum() * most).astype(np.int64)
+    _, merged = np.unique(merged, return_inverse=True)
+    return merged[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +194,7 @@ def weighted_quantile(values: Array, weights: Array, at: Array) -> Array:
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     place = np.searchsorted(reached, at * reached[-1] * (1 - 1e-12))
-    found: Array = values[order][place.clip(max=len(values) - 1)]
-    return found
+    return values[order][place.clip(max=len(values) - 1)]
 
 
 class CurveErrors:
@@ -134,3 +253,64 @@ def _grid(log_odds: Array) -> Any:
         as_odds = np.log(even) - np.log1p(-even)
     inner = as_odds[(as_odds > low) & (as_odds < high)]
     return np.unique(np.concatenate([np.linspace(low, high, _POINTS), inner]))
+
+
+class EventDraws:
+    """Values of `errors`, (4, some resamples) at a time."""
+
+    def __init__(self, errors: CurveErrors, event: Inputs, robust: Robust, seed: int) -> None:
+        self.errors, self.cells, self.event, self.robust, self.seed = errors, errors.cells, event, robust, seed
+        self.plain = robust.cluster is None and event.weights is None
+
+    def resampled(self, resamples: int) -> Iterator[Array]:
+        """Of rows, or whole clusters, drawn with replacement."""
+        if self.plain:  # rows of one cell and outcome are alike: their numbers are multinomial, however many there are
+            generator = np.random.default_rng([self.seed, 0])
+            rows, cells = len(self.event.scores), len(self.cells.p)
+            shares = np.bincount(self.cells.place + cells * self.event.labels, minlength=2 * cells) / rows
+            for some in batches(2 * cells, resamples):
+                drawn = generator.multinomial(rows, shares, size=some).T.astype(np.float64)
+                yield self.errors.of(drawn[:cells] + drawn[cells:], drawn[cells:])
+            return
+        own, cluster = self.robust.weights[:, None], self.robust.cluster
+        for drawn in row_weights(self.robust.units, len(own), resamples, self.seed):
+            yield self.errors(Draw(own * (drawn if cluster is None else drawn[cluster])))
+
+    def calibrated(self, draws: int) -> Iterator[Array]:
+        """Of outcomes drawn from the probabilities.
+
+        Of clusters the rows keep how they go together: what an outcome was off the curve (its Pearson residual) moves
+        the curve by one Newton step from the diagonal, with a sign drawn for each cluster: the score bootstrap of Kline
+        & Santos (2012). A fit to such outcomes, some of them below 0, need not have an optimum where events are rare.
+        """
+        generator = np.random.default_rng([self.seed, 1])
+        p, own = self.event.scores[:, None], self.robust.weights[:, None]
+        if self.plain:
+            count = np.bincount(self.cells.place)
+            for some in batches(len(count), draws):
+                events = generator.binomial(count[:, None], self.cells.p[:, None], (len(count), some))
+                yield self.errors.of(count[:, None].astype(np.float64), events.astype(np.float64))
+            return
+        if self.robust.cluster is not None:
+            steps = self._steps()
+            # Of the columns 1, x, ... the log odds themselves; of one value that value.
+            diagonal = np.eye(steps.shape[1])[1:2] if steps.shape[1] > 1 else self.cells.log_odds[:1, None]
+            count, _ = self.cells.sums(Draw(own))
+            for some in batches(len(steps), draws):
+                signs = generator.choice([-1.0, 1.0], (some, self.robust.units))
+                yield self.errors.at(diagonal + signs @ steps, count)
+            return
+        for some in batches(len(p), draws):
+            outcome = (generator.random((len(p), some)) < p).astype(np.float64)
+            yield self.errors(Draw(own, None, outcome))
+
+    def _steps(self) -> Array:
+        """By how much each cluster moves the coefficients of a calibrated model's curve, (clusters, columns)."""
+        cluster, design, place, p = self.robust.cluster, self.errors.design, self.cells.place, self.event.scores
+        assert cluster is not None
+        fitted = np.clip(expit(design @ self.errors.whole.coef[0])[place], 1e-12, 1 - 1e-12)
+        off = (self.event.labels - fitted) * np.sqrt(p * (1 - p) / (fitted * (1 - fitted))) * self.robust.weights
+        score = np.stack([np.bincount(cluster, off * column[place]) for column in design.T], 1)
+        spread = np.bincount(place, self.robust.weights * p * (1 - p), minlength=len(design))
+        information = (design * spread[:, None]).T @ design
+        return score @ np.linalg.pinv(information, hermitian=True)

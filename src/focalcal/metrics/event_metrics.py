@@ -13,10 +13,8 @@ import numpy as np
 from focalcal.core.arrays import Array
 from focalcal.core.checks import one_of
 from focalcal.metrics.bootstrap_statistics import Draw
-from focalcal.metrics.event_cells import COARSEST, FINEST, EventCells
-from focalcal.metrics.event_curve import KNOTS, CurveErrors
+from focalcal.metrics.event_curve import COARSEST, FINEST, KNOTS, CurveErrors, EventCells, fit_logistic
 from focalcal.metrics.event_rows import event_of, read_event
-from focalcal.metrics.logistic import fit_logistic
 from focalcal.metrics.sources import Source
 from focalcal.predictions.inputs import Inputs
 
@@ -54,8 +52,7 @@ class FromEvent(Source):
 
     def resample_event(self, event: Inputs, **options: Any) -> Statistic:
         """The metric of many resamples at once."""
-        statistic: Statistic = self.of(event, COARSEST, **options)
-        return statistic
+        return self.of(event, COARSEST, **options)
 
     def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic:
         """The same of probabilities (n,) and outcomes (n,) bool."""
@@ -95,8 +92,7 @@ def oe_of(event: Inputs, most: int) -> Statistic:
 
     def ratio(draw: Draw) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found: Array = draw.right(outcome).sum(0) / (event.scores @ draw.weights)
-        return found
+            return draw.right(outcome).sum(0) / (event.scores @ draw.weights)
 
     return ratio
 

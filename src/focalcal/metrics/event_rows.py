@@ -12,7 +12,7 @@ from focalcal.core.checks import one_class, shown, whole_number
 from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.reliability import check_level
 from focalcal.metrics.robust import Robust
-from focalcal.metrics.row_weights import cluster_numbers, kept_rows, kept_weights
+from focalcal.metrics.row_weights import cluster_numbers, counted_rows, kept_weights
 from focalcal.metrics.scan import no_rows, scan_inputs
 from focalcal.predictions import Predictions
 from focalcal.predictions.inputs import Inputs, read_inputs
@@ -78,21 +78,14 @@ def read_sampled_event(
 
 def event_of(inputs: Inputs, positive: Any = None, ignore_index: int | None = None) -> Inputs:
     """The same of checked scores (N, K, ...) and labels (N, ...), or of confidences and correctness."""
-    labels, keep = inputs.labels.ravel(), kept_rows(inputs, ignore_index)
+    scores, labels = counted_rows(inputs, ignore_index)
     if inputs.kind == "outcomes":
-        at, p = 1, inputs.scores.astype(np.float64)
+        at, p = 1, scores.astype(np.float64)
         log_odds = _log_ratio(p, 1 - p)
     else:
         at = _column(inputs, positive)
-        scores = np.moveaxis(inputs.scores, 1, -1).reshape(-1, inputs.scores.shape[1])
-        if keep is not None:
-            scores = scores[keep]
         p, log_odds = _probability(inputs.kind, scores, at)
     happened = labels == at
-    if keep is not None:
-        happened = happened[keep]
-        if inputs.kind == "outcomes":
-            p, log_odds = p[keep], log_odds[keep]
     if not len(happened):
         raise no_rows(ignore_index)
     weights = None if inputs.weights is None else kept_weights(inputs, ignore_index)
@@ -115,8 +108,7 @@ def bounded(log_odds: Array) -> Array:
     finite = log_odds[np.isfinite(log_odds)]
     end = -float(np.log(NEVER_LESS_THAN))
     low, high = min(-end, finite.min(initial=0.0)), max(end, finite.max(initial=0.0))
-    clipped: Array = np.clip(log_odds, low, high)
-    return clipped
+    return np.clip(log_odds, low, high)
 
 
 def _one_column(given: Any) -> bool:
@@ -144,8 +136,7 @@ def _column(inputs: Inputs, positive: Any) -> int:
 
 def _log_ratio(p: Array, rest: Array) -> Array:
     with np.errstate(divide="ignore"):
-        ratio: Array = np.log(p) - np.log(rest)
-    return ratio
+        return np.log(p) - np.log(rest)
 
 
 def _logit_against_others(logits: Array, at: int) -> Array:
@@ -155,5 +146,4 @@ def _logit_against_others(logits: Array, at: int) -> Array:
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         rest = safe[:, 0] + np.log(np.exp(others - safe).sum(1))
-    odds: Array = logits[:, at] - rest
-    return odds
+    return logits[:, at] - rest

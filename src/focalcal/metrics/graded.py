@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from focalcal.core.arrays import as_array
-from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import between_zero_and_one, first_row, in_unit_interval
-from focalcal.metrics.binned_errors import ece_of
-from focalcal.metrics.ranking import generalised_risk
-from focalcal.metrics.scan import check_bins
+from focalcal.metrics.table import augrc, brier, confidence_auroc, confidence_gap, ece, nll
 
 
 def graded_scores(confidence: Any, grade: Any, *, clip: float | None = 0.005, n_bins: int = 15) -> dict[str, float]:
@@ -50,29 +47,18 @@ def graded_scores(confidence: Any, grade: Any, *, clip: float | None = 0.005, n_
             at = first_row(wrong)
             raise ValueError(f"{name} must be from 0 to 1, got {values[at]:g} in row {at}; divide percentages by 100")
     c = c.clip(0, 1)
-    n_bins = check_bins(n_bins)
     if clip is not None:
         between_zero_and_one("clip", clip, remedy="0.005 takes 100 % for 99.5 %")
     sure = c if clip is None else c.clip(clip, 1 - clip)
-    with np.errstate(divide="ignore"):
-        losses = np.where(g > 0, -g * np.log(sure), 0) + np.where(g < 1, -(1 - g) * np.log1p(-sure), 0)
-    auroc, bins = _auroc(c, g), even_bin_index(c, n_bins)
+    # Each answer is right with its grade as weight, and wrong with what it lacks.
+    correct, weights = np.repeat([True, False], len(c)), np.append(g, 1 - g)
+    rows: dict[str, Any] = {"correct": correct, "sample_weight": weights}
+    twice = np.tile(c, 2)
     return {
-        "confidence_gap": float(c.mean() - g.mean()),
-        "ece": float(ece_of(BinSums(*(np.bincount(bins, each, n_bins) for each in (np.ones_like(c), c, g))))),
-        "brier": float((g * np.square(1 - c) + (1 - g) * np.square(c)).mean()),
-        "nll": float(losses.mean()),
-        "auroc": auroc,
-        "augrc": float(generalised_risk(auroc, g.mean())),
+        "confidence_gap": confidence_gap(confidence=twice, **rows),
+        "ece": ece(confidence=twice, n_bins=n_bins, **rows),
+        "brier": brier(confidence=twice, **rows),
+        "nll": nll(confidence=np.tile(sure, 2), **rows),
+        "auroc": confidence_auroc(confidence=twice, **rows),
+        "augrc": augrc(confidence=twice, **rows),
     }
-
-
-def _auroc(confidence: Any, grade: Any) -> float:
-    """Of right answers weighed by their grades and wrong ones by what they lack."""
-    right, wrong = grade.sum(), (1 - grade).sum()
-    if not (right and wrong):
-        return 0.5
-    values, where = np.unique(confidence, return_inverse=True)
-    of_right, of_wrong = (np.bincount(where, weights, len(values)) for weights in (grade, 1 - grade))
-    below = np.cumsum(of_wrong) - of_wrong
-    return float((of_right * (below + of_wrong / 2)).sum() / (right * wrong))

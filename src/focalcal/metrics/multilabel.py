@@ -13,12 +13,11 @@ from focalcal.core.checks import one_of, shown
 from focalcal.core.display import Displayed, shortened
 from focalcal.metrics.bootstrap import NULL_DRAWS, check_request, interval
 from focalcal.metrics.bootstrap_statistics import Draw, batches, row_weights
-from focalcal.metrics.multilabel_metric import MultilabelMetric, multilabel_columns, multilabel_elements
+from focalcal.metrics.metric import MultilabelMetric, multilabel_columns, multilabel_elements
 from focalcal.metrics.murphy import Murphy, murphy_of
 from focalcal.metrics.proper import binary_brier
 from focalcal.metrics.reliability import Reliability, check_level, reliability_of
-from focalcal.metrics.scan import check_bins
-from focalcal.metrics.sources import sums_of
+from focalcal.metrics.scan import check_bins, scan_of_outcomes
 from focalcal.metrics.summary import value_in_summary
 from focalcal.metrics.table import MULTILABEL_METRICS
 
@@ -46,7 +45,7 @@ def multilabel_murphy(
     """
     n_bins = check_bins(n_bins)
     columns = multilabel_columns(probs, labels, ignore_index)
-    return [murphy_of(sums_of(p, y, n_bins), float(binary_brier(p, y).mean())) for p, y in columns]
+    return [murphy_of(scan_of_outcomes(p, y, n_bins).bins, float(binary_brier(p, y).mean())) for p, y in columns]
 
 
 def multilabel_reliability(
@@ -71,7 +70,7 @@ def multilabel_reliability(
     n_bins = check_bins(n_bins)
     check_level(level)
     columns = multilabel_columns(probs, labels, ignore_index)
-    return [reliability_of(sums_of(p, y, n_bins), equal_width_edges(n_bins), level) for p, y in columns]
+    return [reliability_of(scan_of_outcomes(p, y, n_bins).bins, equal_width_edges(n_bins), level) for p, y in columns]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,8 +97,7 @@ class MultilabelSummary(Displayed):
 
     def __getattr__(self, name: str) -> Array:
         """The metric of that name."""
-        value: Array = value_in_summary(self, name)
-        return value
+        return value_in_summary(self, name)
 
     @property
     def mean(self) -> dict[str, float]:
@@ -155,7 +153,9 @@ def multilabel_summary(
         rows=np.array([len(y) for _, y in columns]),
         positives=np.array([int(y.sum()) for _, y in columns]),
         values=values,
-        reliability=[reliability_of(sums_of(p, y, n_bins), equal_width_edges(n_bins), level) for p, y in columns],
+        reliability=[
+            reliability_of(scan_of_outcomes(p, y, n_bins).bins, equal_width_edges(n_bins), level) for p, y in columns
+        ],
     )
 
 

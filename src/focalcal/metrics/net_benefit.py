@@ -56,8 +56,7 @@ class DecisionCurve(Displayed):
     @property
     def useful(self) -> Array:
         """The thresholds at which it is better than acting on all and on none, beyond chance."""
-        useful: Array = self.thresholds[self.gain_low > 0]
-        return useful
+        return self.thresholds[self.gain_low > 0]
 
     def __str__(self) -> str:
         """The table."""

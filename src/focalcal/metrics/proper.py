@@ -21,8 +21,7 @@ def binary_nll(p: Float[Array, " n"], y: Bool[Array, " n"]) -> Float[Array, " n"
     """-log p where y, else -log(1 - p)."""
     p = p.astype(np.float64).clip(0, 1)
     with np.errstate(divide="ignore"):
-        nll: Array = -np.where(y, np.log(p), np.log1p(-p))
-    return nll
+        return -np.where(y, np.log(p), np.log1p(-p))
 
 
 def binary_brier(p: Float[Array, " n"], y: Bool[Array, " n"]) -> Float[Array, " n"]:
@@ -44,8 +43,7 @@ def of_label(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Arra
 def row_nll(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
     """-log p_y in float64, inf where p_y is 0."""
     with np.errstate(divide="ignore"):
-        nll: Array = -np.log(of_label(probs, labels).astype(np.float64).clip(min=0))
-    return nll
+        return -np.log(of_label(probs, labels).astype(np.float64).clip(min=0))
 
 
 def row_brier(probs: Float[Array, "n k"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
@@ -67,5 +65,4 @@ def in_top(probs: Float[Array, "n k"], labels: Int[Array, " n"], k: int | None =
     )  # fmt: skip
     own = of_label(probs, labels)[:, None]
     earlier = np.arange(classes) < labels[:, None]
-    inside: Array = np.count_nonzero((probs > own) | ((probs == own) & earlier), 1) < k
-    return inside
+    return np.count_nonzero((probs > own) | ((probs == own) & earlier), 1) < k

@@ -16,8 +16,8 @@ from scipy.special import digamma
 
 from focalcal.core.arrays import Array, as_array
 from focalcal.core.checks import between_zero_and_one, first_row
-from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.bootstrap_statistics import Draw
+from focalcal.metrics.scan import Scan
 from focalcal.metrics.sources import Source
 from focalcal.predictions.field_checks import checked_weights
 from focalcal.predictions.inputs import read_inputs
@@ -61,8 +61,7 @@ class RankSums:
     @property
     def right(self) -> Array:
         """How many positives there are."""
-        right: Array = self.rows - self.negatives_up_to[-1]
-        return right
+        return self.rows - self.negatives_up_to[-1]
 
     @cached_property
     def auroc(self) -> Array:
@@ -71,8 +70,7 @@ class RankSums:
         pairs = self.right * negatives
         below = negatives - self.negatives_up_to + self.negatives / 2
         won = np.einsum("ij,ij->j", self.size - self.negatives, below)
-        value: Array = np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
-        return value
+        return np.divide(won, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
 
     @cached_property
     def aurc(self) -> Array:
@@ -87,16 +85,14 @@ class RankSums:
         else:
             before *= np.divide(self.negatives, self.size, out=np.zeros_like(self.size), where=self.size > 0)
         slope = self.negatives_up_to - self.negatives - before
-        value: Array = (self.negatives_up_to[-1] + np.einsum("ij,ij->j", slope, rise)) / self.rows
-        return value
+        return (self.negatives_up_to[-1] + np.einsum("ij,ij->j", slope, rise)) / self.rows
 
     def _harmonic(self) -> Array:
         """1 + 1/2 + ... + 1/n for the rows up to each run; between whole numbers, as of weights, by digamma."""
         places = self.up_to.astype(np.intp)
         if (places == self.up_to).all():
             return np.append(0.0, np.cumsum(1 / np.arange(1, int(self.rows.max()) + 1))).take(places)
-        sums: Array = digamma(self.up_to + 1) + np.euler_gamma
-        return sums
+        return digamma(self.up_to + 1) + np.euler_gamma
 
 
 class Ranked:
@@ -120,18 +116,14 @@ class FromRanks(Source):
         assert isinstance(sums, Scan)
         return self.of_rows(*sums.outcomes, sums.weights, **options)
 
-    def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
-        """From the rows."""
-        return self.of_rows(confidence, correct, None, **options)
-
     def of_rows(self, confidence: Array, correct: Array, weights: Array | None, **options: Any) -> float:
-        """One resample, in which each row counts as often as it weighs."""
+        """One resample, in which each row counts as often as it weighs; scores may be of any scale."""
         weights = np.ones(len(confidence)) if weights is None else weights
-        return float(self.resample_outcomes(confidence, correct, **options)(Draw(weights[:, None]))[0])
+        return float(Ranked(partial(self.of, **options), confidence, correct)(Draw(weights[:, None]))[0])
 
-    def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Ranked:
+    def resample(self, sums: Scan, rows: Any, **options: Any) -> Ranked:
         """From ranks."""
-        return Ranked(partial(self.of, **options), confidence, correct)
+        return Ranked(partial(self.of, **options), *sums.outcomes)
 
 
 def auroc_of(sums: RankSums) -> Array:
@@ -162,8 +154,7 @@ def e_aurc_of(sums: RankSums) -> Array:
     where they take its limit, (1 - acc) + acc log(acc).
     """
     n, r = sums.rows, sums.right
-    value: Array = np.maximum(sums.aurc - (n - r - r * (digamma(n + 1) - digamma(r + 1))) / n, 0.0)
-    return value
+    return np.maximum(sums.aurc - (n - r - r * (digamma(n + 1) - digamma(r + 1))) / n, 0.0)
 
 
 def augrc_of(sums: RankSums) -> Array:
@@ -173,8 +164,8 @@ def augrc_of(sums: RankSums) -> Array:
     Traub et al. (2024): (1 - AUROC) acc (1 - acc) + (1 - acc)^2 / 2, AUROC that of the confidence for being right. A
     threshold's mistakes count by how many there are, not by their share of what is accepted, as in AURC.
     """
-    value: Array = generalised_risk(confidence_auroc_of(sums), sums.right / sums.rows)
-    return value
+    accuracy = sums.right / sums.rows
+    return (1 - confidence_auroc_of(sums)) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2
 
 
 def coverage_of(sums: RankSums, accuracy: float = 0.95) -> Array:
@@ -185,8 +176,7 @@ def coverage_of(sums: RankSums, accuracy: float = 0.95) -> Array:
     """
     between_zero_and_one("accuracy", accuracy, remedy="0.95 is usual")
     wrong = np.divide(sums.negatives_up_to, sums.up_to, out=np.ones_like(sums.up_to), where=sums.up_to > 0)
-    value: Array = (sums.up_to * (1 - wrong >= accuracy)).max(0) / sums.rows
-    return value
+    return (sums.up_to * (1 - wrong >= accuracy)).max(0) / sums.rows
 
 
 def auroc(
@@ -264,8 +254,3 @@ def ranked_input(scores: Any, positives: Any) -> tuple[Array, Array]:
 def runs(ordered: Array) -> Array:
     """Where each run of equal values begins."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-
-
-def generalised_risk(auroc: Any, accuracy: Any) -> Any:
-    """AUGRC of both, numbers or arrays."""
-    return (1 - auroc) * accuracy * (1 - accuracy) + (1 - accuracy) ** 2 / 2

@@ -12,9 +12,9 @@ from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums, equal_mass_edges
 from focalcal.core.checks import one_of, shown, whole_number
 from focalcal.core.display import Displayed, shortened
-from focalcal.core.numerics import at_least_float32, softmax
+from focalcal.core.numerics import at_least_float32
 from focalcal.metrics.binned_errors import sums_between
-from focalcal.metrics.row_weights import kept_rows, kept_weights
+from focalcal.metrics.row_weights import counted_probs, kept_weights
 from focalcal.metrics.scan import check_bins, even_edges, scan_inputs
 from focalcal.predictions.inputs import InputOptions, Inputs, read_inputs
 
@@ -48,14 +48,12 @@ class Reliability(Displayed):
     @property
     def gap(self) -> Array:
         """Mean confidence minus accuracy: positive is overconfident."""
-        gap: Array = self.confidence - self.accuracy
-        return gap
+        return self.confidence - self.accuracy
 
     @property
     def surprising(self) -> Array:
         """True where the mean confidence lies outside the interval of the accuracy."""
-        surprising: Array = (self.count > 0) & ((self.confidence < self.low) | (self.confidence > self.high))
-        return surprising
+        return (self.count > 0) & ((self.confidence < self.low) | (self.confidence > self.high))
 
     @property
     def chance(self) -> tuple[Array, Array]:
@@ -166,13 +164,9 @@ def _class_outcomes(given: Inputs, class_index: int, ignore_index: int | None) -
     """p_k and whether it is the label, of the rows that count."""
     if given.kind == "outcomes":
         raise ValueError("class_index needs the probabilities of all classes, got confidence and correct; pass probs")
-    scores, labels = given.scores, given.labels.ravel()
-    whole_number("class_index", class_index, least=0, most=scores.shape[1] - 1, remedy="name a column of probs")
-    probs = scores if given.kind == "probs" else softmax(scores.astype(np.float64))
-    own = at_least_float32(probs[:, class_index]).ravel()
-    if (keep := kept_rows(given, ignore_index)) is not None:
-        own, labels = own[keep], labels[keep]
-    return own, labels == class_index
+    whole_number("class_index", class_index, least=0, most=given.scores.shape[1] - 1, remedy="name a column of probs")
+    probs, labels = counted_probs(given, ignore_index)
+    return at_least_float32(probs[:, class_index]), labels == class_index
 
 
 def check_level(level: float) -> None:

@@ -37,8 +37,7 @@ class Robust:
         if self.cluster is not None:
             influence = np.stack([np.bincount(self.cluster, column, self.units) for column in influence.T], 1)
         centred = influence - influence.mean(0)
-        found: Array = centred.T @ centred * (self.units / (self.units - 1))
-        return found
+        return centred.T @ centred * (self.units / (self.units - 1))
 
     def error(self, influence: Array) -> float:
         """The standard error of an estimate that rows influence so, (n,)."""

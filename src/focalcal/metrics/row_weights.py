@@ -7,15 +7,12 @@ many rows there are (intervals of bins, the debiased error) is not told of more 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from focalcal.core.arrays import Array, as_values
-from focalcal.core.binning import BinSums
-from focalcal.core.numerics import at_least_float32, softmax
-from focalcal.metrics.array_pass import Scan, class_sums, flat_pieces, scan_of_rows
+from focalcal.core.numerics import softmax
 from focalcal.predictions.inputs import Inputs
 
 
@@ -28,6 +25,20 @@ def kept_rows(given: Inputs, ignore_index: int | None = None) -> Array | None:
     return some if keep is None else keep & some
 
 
+def counted_rows(given: Inputs, ignore_index: int | None = None) -> tuple[Array, Array]:
+    """Scores (rows, K) and labels (rows,) of those; of confidences and correctness both (rows,)."""
+    scores, labels, keep = given.scores, given.labels.ravel(), kept_rows(given, ignore_index)
+    if given.kind != "outcomes":
+        scores = np.moveaxis(scores, 1, -1).reshape(-1, scores.shape[1])
+    return (scores, labels) if keep is None else (scores[keep], labels[keep])
+
+
+def counted_probs(given: Inputs, ignore_index: int | None = None) -> tuple[Array, Array]:
+    """The same with probabilities where logits are given."""
+    scores, labels = counted_rows(given, ignore_index)
+    return scores if given.kind == "probs" else softmax(scores.astype(np.float64)), labels
+
+
 def kept_weights(given: Inputs, ignore_index: int | None = None) -> Array:
     """The weights of those, scaled."""
     assert given.weights is not None
@@ -38,8 +49,7 @@ def kept_weights(given: Inputs, ignore_index: int | None = None) -> Array:
     if not len(weights):
         return weights
     weights = weights / weights.max()  # squares of very large or small ones are no numbers
-    scaled: Array = weights * (weights.sum() / np.square(weights).sum())
-    return scaled
+    return weights * (weights.sum() / np.square(weights).sum())
 
 
 def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = None) -> Array | None:
@@ -63,44 +73,3 @@ def cluster_numbers(clusters: Any, given: Inputs, ignore_index: int | None = Non
             "would differ: name what can be taken for independent"
         )
     return number
-
-
-def weigh(sums: Scan, given: Inputs, ignore_index: int | None, edges: Array) -> Scan:
-    """The sums of a pass, with its values of each row, over rows that weigh differently."""
-    assert given.weights is not None
-    weights = kept_weights(given, ignore_index)
-    labelled = np.ones(given.labels.size, bool) if ignore_index is None else given.labels.ravel() != ignore_index
-    keep = np.repeat(given.weights > 0, given.labels.size // len(given.weights))[labelled]
-    confidence, correct = (each[keep] for each in sums.outcomes)
-    brier, nll = (None if each is None else each[keep] for each in (sums.row_brier, sums.row_nll))
-    classes = None if sums.classes is None else _class_sums(given, ignore_index, edges)
-    return scan_of_rows(
-        confidence, correct, brier, nll, len(edges) - 1, weights=weights, classes=classes, miss=sums.miss
-    )
-
-
-def weighed_pieces(given: Inputs, ignore_index: int | None) -> Iterator[tuple[Array, Array, Array]]:
-    """Scores (rows, K), labels and weights of the rows that count, piece by piece; ones where there are no weights."""
-    if given.weights is None:
-        for scores, labels, _ in flat_pieces(given.scores, given.labels, ignore_index):
-            yield scores, labels, np.ones(len(labels))
-        return
-    keep = kept_rows(given, ignore_index)
-    weights = np.zeros(given.labels.size)
-    weights[slice(None) if keep is None else keep] = kept_weights(given, ignore_index)
-    marked = np.where(weights.reshape(given.labels.shape) > 0, given.labels, -1)
-    weights = weights[marked.ravel() >= 0]
-    start = 0
-    for scores, labels, _ in flat_pieces(given.scores, marked, -1):
-        yield scores, labels, weights[start : start + len(labels)]
-        start += len(labels)
-
-
-def _class_sums(given: Inputs, ignore_index: int | None, edges: Array) -> BinSums:
-    """(K, bins) sums of every class's probability."""
-    total = BinSums(*np.zeros((3, given.scores.shape[1], len(edges) - 1)))
-    for scores, labels, weights in weighed_pieces(given, ignore_index):
-        if len(labels):
-            probs = at_least_float32(scores) if given.kind == "probs" else softmax(scores.astype(np.float64))
-            total.add_(class_sums(probs, labels, edges, weights))
-    return total

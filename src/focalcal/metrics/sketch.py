@@ -82,30 +82,15 @@ class CalibrationSketch(Displayed):
             raise ValueError(
                 "a sketch takes no weights, got some; use the metrics themselves, which take sample_weight="
             )
-        if given.kind == "outcomes":
-            return cls._of_outcomes(given.scores, given.labels, check_bins(n_bins))
         sums = scan_inputs(
             given, n_bins=n_bins, ignore_index=ignore_index, allow_none=True,
             classes=True, brier=True, nll=True, rows=True,
         )  # fmt: skip
         assert sums.brier_sum is not None
         assert sums.nll_sum is not None
-        assert sums.classes is not None
+        classes = BinSums(*np.zeros((3, 0, len(sums.bins.count)))) if sums.classes is None else sums.classes
         moments = interval_moments(*sums.outcomes, CELLS)
-        return cls(sums.rows, sums.wrong, sums.brier_sum, sums.nll_sum, sums.bins, sums.classes, moments)
-
-    @classmethod
-    def _of_outcomes(cls, confidence: Array, correct: Array, n_bins: int) -> CalibrationSketch:
-        losses = {name: float(METRICS[name].source.of(confidence, correct).sum()) for name in ("brier", "nll")}
-        return cls(
-            len(correct),
-            float(len(correct) - correct.sum()),
-            losses["brier"],
-            losses["nll"],
-            BinSums(*interval_moments(confidence, correct, n_bins)[:3]),
-            BinSums(*np.zeros((3, 0, n_bins))),
-            interval_moments(confidence, correct, CELLS),
-        )
+        return cls(sums.rows, sums.wrong, sums.brier_sum, sums.nll_sum, sums.bins, classes, moments)
 
     @classmethod
     def empty(cls, n_classes: int, *, n_bins: int = 15) -> CalibrationSketch:

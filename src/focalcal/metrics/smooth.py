@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import fft
@@ -53,7 +53,7 @@ def binary_smooth_ece(
     one_of("convention", convention, ("whole", "relplot"))
     if bandwidth is not None and not 1e-4 <= finite_at_least("bandwidth", bandwidth, 0.0) <= 1:
         raise ValueError(f"bandwidth must be from 0.0001 to 1, got {bandwidth!r}; leave it out to have it chosen")
-    smoother = Smoother(lambda n: node_sums(interval_moments(confidence, correct, n, weights)[None]), convention)
+    smoother = Smoother(lambda n, _: node_sums(interval_moments(confidence, correct, n, weights)[None]), convention)
     if bandwidth is not None:
         return float(smoother.error(bandwidth, np.array([0]))[0])
     return float(smooth_ece_of(smoother, 1)[0][0])
@@ -77,15 +77,14 @@ class SmoothReliability:
     @property
     def rows(self) -> Array:
         """How many rows each value rests on, (sum K)^2 / sum K^2 for a Gaussian K among even rows."""
-        rows: Array = 2 * math.sqrt(math.pi) * self.bandwidth * self.density
-        return rows
+        return 2 * math.sqrt(math.pi) * self.bandwidth * self.density
 
 
 def smooth_reliability(
     confidence: Float[Array, " n"], correct: Bool[Array, " n"], weights: Array | None = None
 ) -> SmoothReliability:
     """The smooth reliability diagram of Blasiok & Nakkiran (2023), at the width that the data choose."""
-    smoother = Smoother(lambda n: node_sums(interval_moments(confidence, correct, n, weights)[None]))
+    smoother = Smoother(lambda n, _: node_sums(interval_moments(confidence, correct, n, weights)[None]))
     (bandwidth,) = smooth_ece_of(smoother, 1)[1].tolist()
     (residual,), (density,) = smoother.on_mesh(bandwidth, np.array([0]))
     at, density = np.linspace(0, 1, len(density)), density.clip(0)
@@ -137,17 +136,17 @@ def smooth_ece_of(smoother: Smoother, sets: int) -> tuple[Array, Array]:
 
 
 class Smoother:
-    """The smoothed residual of several sets at any width, from `nodes(intervals)` -> (sets, 2, intervals + 1)."""
+    """The smoothed residual of several sets at any width, from `nodes(intervals, sets)` -> (sets, 2, intervals + 1)."""
 
-    def __init__(self, nodes: Callable[[int], Array], convention: str = "whole") -> None:
+    def __init__(self, nodes: Callable[[int, Any], Array], convention: str = "whole") -> None:
         self._nodes = nodes
         self._at_ends = 2.0 if convention == "whole" else 1.0
-        self._spectra: dict[int, Array] = {}
+        self._spectra: Array | None = None  # of the coarsest nodes, which all widths from 0.01 on share
 
     @property
     def sets(self) -> int:
         """How many sets there are."""
-        return len(self._spectrum(_COARSEST))
+        return len(self._spectrum(_COARSEST, slice(None)))
 
     def error(self, width: float, chosen: Array) -> Array:
         """smECE at the width: sum |residual| / sum (count + 1e-4) over the mesh, for the chosen sets."""
@@ -169,23 +168,29 @@ class Smoother:
         return self._meshed(*_kernel(width), chosen)
 
     def _meshed(self, intervals: int, kernel: Array, left: Array, weight: Array, chosen: Array) -> tuple[Array, Array]:
-        spectra = self._spectrum(intervals)
-        smooth = fft.irfft((spectra if len(chosen) == len(spectra) else spectra[chosen]) * kernel, 2 * intervals)
+        smooth = fft.irfft(self._spectrum(intervals, chosen) * kernel, 2 * intervals)
         meshed = smooth.take(left, -1) * (1 - weight) + smooth.take(left + 1, -1) * weight
         return meshed[:, 0], meshed[:, 1]
 
-    def _spectrum(self, intervals: int) -> Array:
-        """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1]."""
-        if intervals not in self._spectra:
-            nodes = self._nodes(intervals)
-            nodes[..., [0, -1]] *= self._at_ends
-            self._spectra[intervals] = fft.rfft(np.concatenate([nodes, nodes[..., -2:0:-1]], axis=-1))
-        return self._spectra[intervals]
+    def _spectrum(self, intervals: int, chosen: Any) -> Array:
+        """The transform of the nodes reflected at 1, which repeats with twice the length of [0, 1].
+
+        A finer one is made for the chosen sets alone: a search looks at each narrow width once at most.
+        """
+        if intervals == _COARSEST and self._spectra is None:
+            self._spectra = self._transformed(self._nodes(intervals, slice(None)))
+        if intervals == _COARSEST:
+            assert self._spectra is not None
+            return self._spectra[chosen]
+        return self._transformed(self._nodes(intervals, chosen))
+
+    def _transformed(self, nodes: Array) -> Array:
+        nodes[..., [0, -1]] *= self._at_ends
+        return fft.rfft(np.concatenate([nodes, nodes[..., -2:0:-1]], axis=-1))
 
 
 def _error(residual: Array, count: Array) -> Array:
-    error: Array = np.abs(residual).sum(-1) / (count + 1e-4).sum(-1)
-    return error
+    return np.abs(residual).sum(-1) / (count + 1e-4).sum(-1)
 
 
 def node_sums(moments: Array) -> Array:
@@ -243,8 +248,7 @@ def sensitivity(width: float) -> tuple[float, float, float]:
     def over_mesh(direct: Array, mirrored: Array) -> Array:
         """sum_n mesh_n (direct_{n - j} + mirrored_{n + j}) for the nodes j = 0 .. intervals."""
         there, back = (fft.irfft(mesh * fft.rfft(values).conj(), size) for values in (direct, mirrored))
-        total: Array = there[: intervals + 1] + np.append(back[:1], back[: intervals - 1 : -1])
-        return total
+        return there[: intervals + 1] + np.append(back[:1], back[: intervals - 1 : -1])
 
     rise = np.abs(np.roll(circle, -1) - circle)
     bend = np.abs(np.roll(circle, -1) - 2 * circle + np.roll(circle, 1))

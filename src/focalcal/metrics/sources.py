@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from focalcal.core.arrays import Array
-from focalcal.core.binning import BinSums, even_bin_index, sums_at
 from focalcal.core.numerics import at_least_float32
-from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.bootstrap_statistics import Binned, Classwise, Draw, MeanOfRows
 from focalcal.metrics.cells import spread
-from focalcal.metrics.row_weights import weighed_pieces
-from focalcal.metrics.scan import check_bins, no_rows, scan_inputs
+from focalcal.metrics.scan import Scan, no_rows, scan_inputs, scan_of_outcomes, weighed_pieces
 from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
@@ -75,15 +72,16 @@ class Source:
 
     def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic | None:
         """The metric of many resamples at once; None if these options allow no such way."""
-        return self.resample_outcomes(*sums.outcomes, **options)
+        raise NotImplementedError(f"{type(self).__name__} needs the rows of an event")
 
     def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
         """The metric of confidences (n,) and outcomes (n,) bool: those of one sigmoid output, for instance."""
-        raise NotImplementedError(f"{type(self).__name__} needs the probabilities of all classes")
+        return self.of_scan(scan_of_outcomes(confidence, correct, options.get("n_bins", N_BINS)), **options)
 
     def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic | None:
         """The same of many resamples at once."""
-        raise NotImplementedError(f"{type(self).__name__} needs the probabilities of all classes")
+        pair = confidence, correct
+        return self.resample(scan_of_outcomes(*pair, options.get("n_bins", N_BINS)), lambda: pair, **options)
 
 
 class FromBins(Source):
@@ -99,16 +97,10 @@ class FromBins(Source):
         """From the sums over bins."""
         return float(self.of(sums.bins, **options))
 
-    def of_outcomes(self, confidence: Array, correct: Array, *, n_bins: int = N_BINS, **options: Any) -> float:
+    def resample(self, sums: Scan, rows: Rows, *, n_bins: int = N_BINS, **options: Any) -> Statistic:
         """From sums over bins."""
-        return float(self.of(sums_of(confidence, correct, n_bins if self.binned else 1), **options))
-
-    def resample_outcomes(
-        self, confidence: Array, correct: Array, *, n_bins: int = N_BINS, **options: Any
-    ) -> Statistic:
-        """From sums over bins."""
-        pair = confidence.astype(np.float64), correct.astype(np.float64)
-        return Binned(*pair, n_bins if self.binned else 1, partial(self.of, **options))
+        confidence, correct = (each.astype(np.float64) for each in sums.outcomes)
+        return Binned(confidence, correct, n_bins if self.binned else 1, partial(self.of, **options))
 
 
 class FromClasses(Source):
@@ -130,12 +122,12 @@ class FromClasses(Source):
 
 
 class FromTotal(Source):
-    """The mean over rows of what a pass adds up, its field `total`; `of(p, y)` has the values of a sigmoid output."""
+    """The mean over rows of what a pass adds up, its field `total`."""
 
     holds = "bins"  # whatever a sketch holds, it has the totals; so adapters share one state with those from bins
 
-    def __init__(self, total: Literal["wrong", "brier_sum", "nll_sum"], of: Callable[[Array, Array], Array]) -> None:
-        super().__init__(of)
+    def __init__(self, total: Literal["wrong", "brier_sum", "nll_sum"]) -> None:
+        super().__init__(self.of_scan)
         self.total = total
         self.asks = {} if total == "wrong" else {total.removesuffix("_sum"): True}
 
@@ -148,14 +140,6 @@ class FromTotal(Source):
         own = {"wrong": sums.correct, "brier_sum": sums.row_brier, "nll_sum": sums.row_nll}[self.total]
         assert own is not None
         return MeanOfRows((~own if self.total == "wrong" else own).astype(np.float64))
-
-    def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
-        """The mean of the values."""
-        return float(self.of(confidence, correct).mean())
-
-    def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic:
-        """Means of the values."""
-        return MeanOfRows(self.of(confidence, correct))
 
 
 class FromOutcomes(Source):
@@ -189,15 +173,12 @@ class FromOutcomes(Source):
         moments = sketch.moments[None]
         return float(self.cells(lambda cells: spread(moments, cells), **options)[0])
 
-    def of_outcomes(self, confidence: Array, correct: Array, **options: Any) -> float:
-        """From the rows."""
-        return float(self.of(confidence, correct, **options))
-
-    def resample_outcomes(self, confidence: Array, correct: Array, **options: Any) -> Statistic | None:
+    def resample(self, sums: Scan, rows: Rows, **options: Any) -> Statistic | None:
         """From cells or nodes."""
         if not options.keys() <= self.sketch_options.keys():
             return None
-        return self.statistic(confidence.astype(np.float64), correct.astype(np.float64), **options)
+        confidence, correct = (each.astype(np.float64) for each in sums.outcomes)
+        return self.statistic(confidence, correct, **options)
 
 
 class FromProbabilities(Source):
@@ -228,9 +209,3 @@ def defaults(formula: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(formula).parameters.values()
     optional = {each.name: each.default for each in parameters if each.default is not each.empty}
     return {name: value for name, value in optional.items() if name != "weights"}
-
-
-def sums_of(confidence: Array, correct: Array, n_bins: int) -> BinSums:
-    """Sums over even bins of confidences (n,) and outcomes (n,) bool."""
-    n_bins = check_bins(n_bins)
-    return sums_at(even_bin_index(confidence, n_bins), confidence, correct, n_bins)

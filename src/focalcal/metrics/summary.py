@@ -42,8 +42,7 @@ class Summary(Displayed):
 
     def __getattr__(self, name: str) -> float:
         """The metric of that name."""
-        value: float = value_in_summary(self, name)
-        return value
+        return value_in_summary(self, name)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers without the bins, for a table or a log."""

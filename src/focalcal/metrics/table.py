@@ -33,25 +33,16 @@ from focalcal.metrics.event_metrics import (
     predicted_rate_of,
     slope_of,
 )
-from focalcal.metrics.metric import Metric
-from focalcal.metrics.multilabel_metric import MultilabelMetric
-from focalcal.metrics.proper import binary_brier, binary_error, binary_nll, in_top
-from focalcal.metrics.ranking import (
-    FromRanks,
-    augrc_of,
-    aurc_of,
-    auroc_of,
-    confidence_auroc_of,
-    coverage_of,
-    e_aurc_of,
-)
+from focalcal.metrics.metric import Metric, MultilabelMetric
+from focalcal.metrics.proper import in_top
+from focalcal.metrics.ranking import FromRanks, augrc_of, aurc_of, auroc_of, confidence_auroc_of, coverage_of, e_aurc_of
 from focalcal.metrics.smooth import binary_smooth_ece
 from focalcal.metrics.sources import FromBins, FromClasses, FromOutcomes, FromProbabilities, FromTotal
 
 error = Metric(
     "error",
     "Error",
-    FromTotal("wrong", binary_error),
+    FromTotal("wrong"),
     "The share of rows, between 0 and 1, whose most probable class (the first of equal ones) is not the label.",
     proportion=True,
     in_summary=True,
@@ -60,7 +51,7 @@ error = Metric(
 nll = Metric(
     "nll",
     "NLL",
-    FromTotal("nll_sum", binary_nll),
+    FromTotal("nll_sum"),
     "Mean negative log-likelihood in nats, -log p_y. From probabilities, p_y = 0 gives inf, never a clipped number; "
     "from `logits` it is finite wherever they are. Of `confidence` and `correct` it is that of being right.",
     unit="nats",
@@ -71,7 +62,7 @@ nll = Metric(
 brier = Metric(
     "brier",
     "Brier score",
-    FromTotal("brier_sum", binary_brier),
+    FromTotal("brier_sum"),
     "Mean over rows of sum_k (p_k - 1[k = y])^2, between 0 and 2. Brier (1950); the sum is over all classes. Of "
     "`confidence` c and `correct` a it is the mean of (c - a)^2, between 0 and 1: half of what the two classes right "
     "and wrong would give.",
@@ -141,13 +132,7 @@ confidence_auroc = Metric(
     better="higher",
     adapter="ConfidenceAUROC",
 )
-coverage = Metric(
-    "coverage",
-    "Coverage at 95 % accuracy",
-    FromRanks(coverage_of),
-    better="higher",
-    adapter="Coverage",
-)
+coverage = Metric("coverage", "Coverage at 95 % accuracy", FromRanks(coverage_of), better="higher", adapter="Coverage")
 
 predicted_rate = Metric("predicted_rate", "Predicted rate", FromEvent(predicted_rate_of), better=None)
 observed_rate = Metric("observed_rate", "Observed rate", FromEvent(observed_rate_of), better=None)
@@ -180,7 +165,7 @@ AUROC = Metric("auroc", "AUROC", FromRanks(auroc_of), unit="score", better="high
 """Of one sigmoid output and its labels; `auroc` itself takes scores and positives."""
 
 multilabel_error = MultilabelMetric(
-    error, "The share of rows with p > 1/2 where the label is 0, or p <= 1/2 where it is 1."
+    error, "The share of rows with p > 1/2 where the label is 0, or p <= 1/2 where it is 1.", decision=True
 )
 multilabel_nll = MultilabelMetric(nll, "Mean of -log p or -log(1 - p), inf where that is 0.")
 multilabel_brier = MultilabelMetric(

@@ -19,18 +19,16 @@ from focalcal.posthoc.histogram import HistogramBinning
 from focalcal.posthoc.isotonic import CentredIsotonic, IsotonicCalibration, VennAbers
 from focalcal.posthoc.label_shift import LabelShift, label_shift
 from focalcal.posthoc.logistic_maps import BetaCalibration, PlattScaling, QuadraticScaling
-from focalcal.posthoc.mixture import CalibratorMixture
+from focalcal.posthoc.mixture import CalibratorMixture, WithUniform
 from focalcal.posthoc.multilabel import MultilabelCalibration
-from focalcal.posthoc.newton_temperature import optimal_inverse_temperature
 from focalcal.posthoc.operating_point import OperatingPoint, operating_point
 from focalcal.posthoc.recovery import PosteriorRecovery, log_posterior
 from focalcal.posthoc.selective_threshold import SelectiveThreshold, selective_threshold
 from focalcal.posthoc.spline import SplineCalibration
 from focalcal.posthoc.split_half import SplitHalf, split_half
-from focalcal.posthoc.storage import Stored, read, stored_from
+from focalcal.posthoc.storage import Stored, read_json, stored_from
 from focalcal.posthoc.structured import StructuredScaling
-from focalcal.posthoc.temperature import TemperatureScaling
-from focalcal.posthoc.with_uniform import WithUniform
+from focalcal.posthoc.temperature import TemperatureScaling, optimal_inverse_temperature
 
 __all__ = [
     "CALIBRATORS",
@@ -120,30 +118,23 @@ def load_calibrator(path: str | PathLike[str]) -> Calibrator | GroupwiseCalibrat
     ...     load_calibrator(f"{folder}/halved.json")
     TemperatureScaling(temperature=2.0)
     """
-    stored = read(path)
-    if stored.name == GroupwiseCalibration.__name__:
-        common = restored_calibrator(stored.state.get("common"), path)
-        return GroupwiseCalibration._restore(stored, common, path)
-    if stored.name != MultilabelCalibration.__name__:
-        return _restored(stored, path)
-    parts = stored.state.get("calibrators_")
-    calibrators = [restored_calibrator(part, path) for part in parts] if isinstance(parts, list) else []
-    return MultilabelCalibration._restore(stored, calibrators, path)
+    return restored_calibrator(read_json(path), path)
 
 
-def restored_calibrator(content: Any, path: str | PathLike[str]) -> Calibrator:
+def restored_calibrator(content: Any, path: str | PathLike[str]) -> Any:
     """The calibrator of `Calibrator.record()`; `path` is where it was found, for errors."""
-    return _restored(stored_from(content, path), path)
-
-
-def _restored(stored: Stored, path: str | PathLike[str]) -> Calibrator:
-    kinds = (*CALIBRATORS.values(), WithUniform, CalibratorMixture)
-    known: dict[str, type[Calibrator]] = {kind.__name__: kind for kind in kinds}
-    if stored.name not in known:
-        raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
     try:
-        return known[stored.name]._restore(stored, path)
+        return restored(stored_from(content, path), path)
     except RecursionError:
         raise ValueError(
             f"{path} is damaged: its calibrators are nested too deeply; save one that was fitted"
         ) from None
+
+
+def restored(stored: Stored, path: str | PathLike[str]) -> Any:
+    """The calibrator of a file's content."""
+    kinds = (*CALIBRATORS.values(), WithUniform, CalibratorMixture, GroupwiseCalibration, MultilabelCalibration)
+    known: dict[str, Any] = {kind.__name__: kind for kind in kinds}
+    if stored.name not in known:
+        raise ValueError(f"{path} holds a {stored.name!r}, which is none of {', '.join(known)}")
+    return known[stored.name]._restore(stored, path)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from focalcal.core.checks import finite_at_least, user_level, whole_number
+from focalcal.core.checks import finite_at_least, warn, whole_number
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import log_softmax, namespace
-from focalcal.posthoc.affine import affine_probs, blas_threads, centred, unit_scaled
-from focalcal.posthoc.affine_fit import AffineFit, AffineProblem, Curvature, unit_temperature
+from focalcal.posthoc.affine import (
+    AffineFit,
+    AffineProblem,
+    Curvature,
+    affine_probs,
+    blas_threads,
+    centred,
+    unit_scaled,
+    unit_temperature,
+)
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import TemperatureStatus
 from focalcal.posthoc.storage import Decoder, count, flag, matrix, vector
+from focalcal.posthoc.temperature import TemperatureStatus
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _LARGEST = 1e307  # weights of the smallest logits
 _LOWEST = -1e300  # a log-probability that products with weights leave finite
@@ -36,18 +45,12 @@ class AffineScaling(Calibrator):
     bias_l2: float
     max_iter: int
     tol: float
-    weight_: Any
-    bias_: Any
-    n_iter_: int
-    converged_: bool
 
     @abstractmethod
     def _strengths(self, classes: int) -> tuple[float, float, float]:
         """Of the penalties on squares that are summed: of D, of O and of c."""
 
-    def _inputs(
-        self, logits: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
-    ) -> tuple[Float[np.ndarray, "n k"], float]:
+    def _inputs(self, logits: Scores, weights: PerRow) -> tuple[Scores, float]:
         """What the penalised W is multiplied with, and by what it was divided."""
         return unit_scaled(logits, weights)
 
@@ -58,9 +61,7 @@ class AffineScaling(Calibrator):
                 finite_at_least(name, value, 0.0)
         whole_number("max_iter", self.max_iter, least=1, remedy="1000 is plenty")
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         x, unit = self._inputs(logits, weights)
         classes = x.shape[1]
         on_diagonal, off_diagonal, on_bias = map(float, self._strengths(classes))
@@ -83,12 +84,7 @@ class AffineScaling(Calibrator):
         self.bias_ = fit.part[:, -1] - fit.part[:, -1].mean()
 
     def _searched(
-        self,
-        inputs: Float[np.ndarray, "n k"],
-        labels: Int[np.ndarray, " n"],
-        weights: Float[np.ndarray, " n"],
-        strengths: Float[np.ndarray, "k m"],
-        start: AffineFit,
+        self, inputs: Scores, labels: Labels, weights: PerRow, strengths: Float[np.ndarray, "k m"], start: AffineFit
     ) -> AffineFit:
         """The optimum, never worse than temperature scaling; or a warning, and `converged_` is False."""
         diagonal = strengths.shape[1] == 2 < inputs.shape[1] + 1
@@ -209,9 +205,7 @@ class MatrixScaling(AffineScaling):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         super()._fit(logits, labels, weights)
         if self.off_diagonal_l2 == math.inf:
             self.weight_ = np.diag(self.weight_)
@@ -253,9 +247,7 @@ class DirichletCalibration(MatrixScaling):
     ) -> None:
         super().__init__(off_diagonal_l2, bias_l2, max_iter=max_iter, tol=tol)
 
-    def _inputs(
-        self, logits: Float[np.ndarray, "n k"], weights: Float[np.ndarray, " n"]
-    ) -> tuple[Float[np.ndarray, "n k"], float]:
+    def _inputs(self, logits: Scores, weights: PerRow) -> tuple[Scores, float]:
         return _log_probs(logits.astype(np.float64)), 1.0
 
     def _strengths(self, classes: int) -> tuple[float, float, float]:
@@ -270,10 +262,7 @@ def _log_probs(logits: Any) -> Any:
 
 
 def _without_optimum(
-    weight: Float[np.ndarray, "*k k"],
-    bias: Float[np.ndarray, " k"] | None,
-    inputs: Float[np.ndarray, "n k"],
-    labels: Int[np.ndarray, " n"],
+    weight: Float[np.ndarray, "*k k"], bias: Float[np.ndarray, " k"] | None, inputs: Scores, labels: Labels
 ) -> str:
     """Why some parameters without a penalty are always better when larger, or nothing."""
     absent = np.flatnonzero(np.bincount(labels, minlength=inputs.shape[1]) == 0)
@@ -292,4 +281,4 @@ def _without_optimum(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, CalibrationWarning, stacklevel=user_level())
+    warn(message, CalibrationWarning)

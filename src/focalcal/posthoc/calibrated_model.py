@@ -49,12 +49,7 @@ class CalibratedModel(Estimator):
     classes_: NDArray[Any]
 
     def __init__(
-        self,
-        classifier: Any,
-        calibrator: Calibrator,
-        *,
-        method: str = "auto",
-        classes: Sequence[Any] | None = None,
+        self, classifier: Any, calibrator: Calibrator, *, method: str = "auto", classes: Sequence[Any] | None = None
     ) -> None:
         self.classifier = classifier
         self.calibrator = calibrator

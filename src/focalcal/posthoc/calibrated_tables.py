@@ -179,8 +179,7 @@ def _probabilities(
 ) -> NDArray[np.floating]:
     """As many columns of them as there are of scores."""
     if isinstance(calibrator, MultilabelCalibration) or scores.shape[1] > 1:
-        every: NDArray[np.floating] = calibrator.predict_proba(**{kind: scores}, **groups)
-        return every
+        return calibrator.predict_proba(**{kind: scores}, **groups)
     both: NDArray[np.floating] = calibrator.predict_proba(**{kind: class_scores(kind, scores)[0]}, **groups)
     return both[:, 1:]
 

@@ -13,21 +13,20 @@ from focalcal.core.arrays import like_given
 from focalcal.core.checks import ROUNDING, SUM_TOLERANCE
 from focalcal.core.chunks import row_chunks
 from focalcal.core.extras import required
-from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows, map_rows, rows_of
-from focalcal.posthoc.clipping import checked_clip
+from focalcal.posthoc.calibrator_inputs import CheckedRows, checked_clip, labelled_rows, map_rows, rows_of
 from focalcal.posthoc.estimator import Estimator, check_feature_names, classifier_tags, not_fitted
 from focalcal.posthoc.sql import sql_expression
-from focalcal.posthoc.storage import Decoder, ScoreColumns, Stored, content_of, read, write
+from focalcal.posthoc.storage import Decoder, ScoreColumns, Stored, content_of, read, write_json
 from focalcal.predictions.inputs import read_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from jaxtyping import Float, Int
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from focalcal.core.arrays import Labels, PerRow, Scores
     from focalcal.posthoc.choice import CalibratorChoice
     from focalcal.posthoc.module import CalibratorModule
 
@@ -69,23 +68,20 @@ class Calibrator(Estimator):
     _one_column = False  # whether scores were those of the positive class alone
 
     @abstractmethod
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         """Set the fitted attributes from checked logits, in any floating dtype, labels and float64 weights > 0."""
 
-    @abstractmethod
     def _arrays(self) -> dict[str, Any]:
-        """What was learnt, as float64 arrays: what a module of this map holds."""
+        """What was learnt, as float64 arrays: what a module of this map holds. By default all that a file holds."""
+        return {name.removesuffix("_"): getattr(self, name) for name in self._state}
 
     @abstractmethod
     def _map(self, logits: Any, **learnt: Any) -> Any:
         """Calibrated probabilities of some rows (n, K), float64 in and out, arrays of any library with these arrays."""
 
-    def _probs(self, logits: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    def _probs(self, logits: Scores) -> Scores:
         with np.errstate(all="ignore"):  # what overflows, or is the logarithm of 0, has the right limit
-            probs: NDArray[Any] = self._map(logits, **self._arrays())
-        return probs
+            return self._map(logits, **self._arrays())
 
     def _check_params(self) -> None:
         """Refuse constructor arguments that make no sense."""
@@ -128,8 +124,6 @@ class Calibrator(Estimator):
         rows = labelled_rows(
             logits, labels, probs=probs, masked=self._takes_masked, dense=True, sample_weight=sample_weight, **about
         )
-        assert rows.labels is not None
-        assert rows.weights is not None
         if clip is not None and rows.kind == "logits":
             raise ValueError(f"clip is for probs, got {clip!r} with logits; leave it out")
         with np.errstate(all="ignore"):
@@ -230,24 +224,32 @@ class Calibrator(Estimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file that holds the class, its arguments and what was learnt; no pickle."""
-        write(path, self._stored())
+        write_json(path, self.record())
 
     def record(self) -> dict[str, Any]:
         """What `save` writes, as plain values for JSON."""
-        return content_of(self._stored())
-
-    def _stored(self) -> Stored:
         self._check_params()
         if self._needs_fit():
             self._check_fitted()
         fitted = hasattr(self, "n_features_in_")
-        state = {name: getattr(self, name) for name in self._state} if fitted else {}
-        classes = self.n_features_in_ if fitted else None
         if fitted:
             self._check_state()  # what is written can be read
-        clip = self.clip_ if fitted else None
+        params, state = self._to_file()
+        classes, state, clip = (self.n_features_in_, state, self.clip_) if fitted else (None, {}, None)
         about = (self._names, self._one_column, clip, self.columns_)
-        return Stored(type(self).__name__, self.get_params(), classes, state, *about)
+        return content_of(Stored(type(self).__name__, params, classes, state, *about))
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arguments that a file holds, and the fitted attributes, called as in `_state`."""
+        return self.get_params(), {name: getattr(self, name, None) for name in self._state}
+
+    @classmethod
+    def _from_file(cls, params: Mapping[str, Any], state: Mapping[str, Any]) -> Self:
+        """What `_to_file` was called of; with an empty state one that is not fitted."""
+        made = cls(**params)
+        for name, value in state.items():
+            setattr(made, name, value)
+        return made
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -263,20 +265,21 @@ class Calibrator(Estimator):
         if not set(stored.params) <= set(cls._get_param_names()):  # an older file has fewer
             raise ValueError(f"{path} has other arguments than {cls.__name__} takes: {sorted(stored.params)}")
         try:
-            calibrator = cls(**stored.params)
+            state = {} if stored.classes is None else stored.decoded(cls._state)
+            calibrator = cls._from_file(stored.params, state)
             calibrator._check_params()
-            if stored.classes is not None or calibrator._needs_fit():
-                for name, value in stored.decoded(cls._state).items():
-                    setattr(calibrator, name, value)
+            if stored.classes is None and calibrator._needs_fit():
+                stored.decoded(cls._state)  # which says what is missing
+            elif stored.classes is not None:
                 calibrator._set_classes(stored.classes, stored.names, one_column=stored.one_column)
                 calibrator.clip_ = None if stored.clip is None else checked_clip(stored.clip)
                 calibrator._check_state()
             calibrator.columns_ = stored.columns
-        except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
             raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
         return calibrator
 
-    def _predicted(self, logits: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
+    def _predicted(self, logits: Scores) -> Labels:
         return np.concatenate([self._probs(rows.astype(np.float64)).argmax(1) for _, rows in row_chunks(logits)])
 
     def _set_classes(self, classes: int | None, names: Sequence[Any] | None, *, one_column: bool) -> None:

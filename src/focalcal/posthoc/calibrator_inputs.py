@@ -1,9 +1,21 @@
-"""Logits or probabilities, labels and weights as calibrators take them: checked rows; results in the kind given."""
+"""Logits or probabilities, labels and weights as calibrators take them: checked rows; results in the kind given.
+
+No logarithm of 0 is of any use, and the one of the smallest double outweighs every other row. What a probability of
+exactly 0 stands for is read off the rows of the fit:
+
+    printed       every entry is a number of d decimals, d = 2, 3 or 4 (the least that does; per cent at least, so that
+                  0.5, 0.9 and 1 have two): half of the last digit, 0.5 * 10^-d
+    otherwise     1 / (2 n), n rows: an event that happened in none of n rows
+    in any case   at most the smallest entry above 0
+
+The bound c is for a row's zeros together: entries are clipped to [c / (K - 1), 1 - c], which for two classes is
+[c, 1 - c]. In the rows of the fit nothing but zeros and ones moves, and the order of entries stays. Metrics never clip.
+"""
 
 from __future__ import annotations
 
 import math
-import warnings
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,10 +29,10 @@ from focalcal.core.checks import (
     holds_probabilities,
     labels_below,
     on_simplex,
-    user_level,
+    shown,
+    warn,
 )
 from focalcal.core.chunks import row_chunks
-from focalcal.posthoc.clipping import bound_of, checked_clip, clipped, zeros_message
 from focalcal.predictions.inputs import class_scores, read_inputs
 
 if TYPE_CHECKING:
@@ -29,17 +41,68 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from numpy.typing import NDArray
 
+    from focalcal.core.arrays import PerRow, Scores
+
+_ONES = (100, 1000, 10_000)  # of the last digit of 2, 3 and 4 decimals
+_ROUNDING = 1e-7  # of a printed number in float32
+
+
+def checked_clip(clip: Any) -> float:
+    """A caller's bound."""
+    if isinstance(clip, bool) or not isinstance(clip, Real) or not 0 < float(clip) < 0.5:
+        raise ValueError(
+            f"clip must be above 0 and below 0.5, got {shown(clip)}; leave it out to have it read off the rows"
+        )
+    return float(clip)
+
+
+def bound_of(probs: Scores) -> float:
+    """What 0 stands for in these rows, as said above.
+
+    >>> bound_of(np.array([[0.5, 0.5], [0.1, 0.9], [0.0, 1.0]]))
+    0.005
+    """
+    inside = [rows[(rows > 0) & (rows < 1)].astype(np.float64) for _, rows in row_chunks(probs)]
+    smallest: float = min((float(part.min()) for part in inside if len(part)), default=math.inf)
+    for one in _ONES:
+        if smallest < math.inf and all(_printed(part, one) for part in inside):
+            return min(0.5 / one, smallest)
+    return min(0.5 / max(len(probs), 2), smallest)
+
+
+def _printed(values: PerRow, one: int) -> bool:
+    """Whether all are whole multiples of 1 / one, but for rounding."""
+    scaled = values * one
+    return bool((np.abs(scaled - scaled.round()) <= _ROUNDING * one).all())
+
+
+def clipped(probs: Scores, clip: float) -> Scores:
+    """In float64."""
+    return probs.astype(np.float64).clip(clip / (probs.shape[1] - 1), 1 - clip)
+
+
+def zeros_message(probs: Scores, clip: float) -> str:
+    """How many entries of 0 there are and what they count as; "" if there are none."""
+    zeros = probs <= 0
+    number = int(zeros.sum())
+    if not number:
+        return ""
+    return (
+        f"{number} entries of 0, in {int(zeros.any(1).sum())} of {len(probs)} rows, which calibrators take for "
+        f"{clip / (probs.shape[1] - 1):.3g}, and 1 for 1 - {clip:.3g}"
+    )
+
 
 class CheckedRows(NamedTuple):
     """Scores as a calibrator takes them, one row per example, or per position of dense ones."""
 
-    logits: Float[np.ndarray, "n k"]  # finite, or -inf for an impossible class; of probabilities their logarithm
-    scores: Float[np.ndarray, "n k"]  # what was given, one column per class
+    logits: Scores  # finite, or -inf for an impossible class; of probabilities their logarithm
+    scores: Scores  # what was given, one column per class
     kind: str  # of the scores
     one_column: bool  # whether that of the positive class alone was given
-    labels: Int[np.ndarray, " n"] | None = None
+    labels: Any = None  # (n,) int64, of rows with labels
     classes: tuple[Any, ...] | None = None  # names of the columns
-    weights: Float[np.ndarray, " n"] | None = None  # of the rows with labels, float64, > 0
+    weights: Any = None  # (n,) of the rows with labels, float64, > 0
     shape: tuple[int, ...] = ()  # of one value per row, as the scores were given: (N, d1, ...)
     clip: float | None = None  # that the probabilities were clipped at
 
@@ -149,36 +212,29 @@ def _row_weights(given: Any, labels: Int[np.ndarray, "n *d"]) -> Float[np.ndarra
     return weights.ravel()
 
 
-def _log_probs(
-    probs: Float[np.ndarray, "n k"], clip: float | Literal["data"] | None
-) -> tuple[Float[np.ndarray, "n k"], float | None]:
+def _log_probs(probs: Scores, clip: float | Literal["data"] | None) -> tuple[Scores, float | None]:
     """Logarithms, and what the probabilities were clipped at."""
     on_simplex("probs", probs)
     if clip is not None:
         bound = bound_of(probs) if clip == "data" else checked_clip(clip)
         if clip == "data" and (counted := zeros_message(probs, bound)):
-            warnings.warn(
-                f"probs has {counted}; pass clip= for another bound, or logits",
-                ProbabilityWarning,
-                stacklevel=user_level(),
-            )
+            warn(f"probs has {counted}; pass clip= for another bound, or logits", ProbabilityWarning)
         return np.log(clipped(probs, bound)), bound
     zeros = probs <= 0
     number = int(zeros.sum())
     smallest = float(np.finfo(probs.dtype).smallest_subnormal)
     if number:
-        warnings.warn(
+        warn(
             f"probs has {number} entries of 0, in {int(zeros.any(1).sum())} of {len(probs)} rows, whose logarithm is "
             f"taken at {smallest:.2g}, the smallest positive {probs.dtype}; where a label "
             "has probability 0 a fit depends on that number: pass logits, or clip to what the digits tell from 0",
             ProbabilityWarning,
-            stacklevel=user_level(),
         )
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(np.maximum(probs.astype(np.float64), 0)), math.log(smallest)), None
 
 
-def refuse_probabilities(logits: Float[np.ndarray, "n k"]) -> None:
+def refuse_probabilities(logits: Scores) -> None:
     """Refuse rows that all are >= 0 and sum to one, which the logits of a network never do in two rows or more.
 
     A single row may by accident: one of 30,000 pairs of normal logits with standard deviation 3 does. It is taken.
@@ -192,7 +248,7 @@ def refuse_probabilities(logits: Float[np.ndarray, "n k"]) -> None:
     )
     if len(logits) > 1:
         raise ValueError(message)
-    warnings.warn(f"{message}. A single row is taken as logits", ProbabilityWarning, stacklevel=user_level())
+    warn(f"{message}. A single row is taken as logits", ProbabilityWarning)
 
 
 def _checked_columns(
@@ -227,9 +283,7 @@ def _checked_columns(
     return scores, single
 
 
-def map_rows(
-    logits: Float[np.ndarray, "n k"], function: Callable[[NDArray[Any]], NDArray[Any]], dtype: Any = np.float64
-) -> Float[np.ndarray, "n k"]:
+def map_rows(logits: Scores, function: Callable[[NDArray[Any]], NDArray[Any]], dtype: Any = np.float64) -> Scores:
     """`function` of the rows in float64, a chunk at a time, as `dtype`."""
     result = np.empty(logits.shape, dtype)
     with np.errstate(all="ignore"):

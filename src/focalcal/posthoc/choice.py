@@ -13,13 +13,15 @@ from focalcal.core.arrays import as_values
 from focalcal.core.checks import one_of, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.calibrator_inputs import labelled_rows
-from focalcal.posthoc.candidates import SIMPLEST_FIRST, WITH_ZEROS, named_candidates
 from focalcal.posthoc.comparison import (
     LEAST_ROWS,
     MOST_ROWS,
+    SIMPLEST_FIRST,
+    WITH_ZEROS,
     CalibratorCandidate,
     Rated,
     Score,
+    named_candidates,
     rated_rows,
     row_losses,
 )
@@ -29,8 +31,7 @@ from focalcal.posthoc.mixture import CalibratorMixture, pooled_weights, share_of
 from focalcal.posthoc.temperature import TemperatureScaling
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
+    from focalcal.core.arrays import Labels
     from focalcal.posthoc.calibrator import Calibrator
 
 Preference = Literal["simple", "best"]
@@ -198,7 +199,6 @@ def asked(
         logits, labels, probs=probs, masked=True, dense=True, clip="data", sample_weight=sample_weight, **about
     )
     (n, k), index = rows.scores.shape, rows.labels
-    assert index is not None
     if n < LEAST_ROWS:
         raise ValueError(
             f"logits must have at least {LEAST_ROWS} rows to compare calibrators on, got {n}; fit TemperatureScaling, "
@@ -346,11 +346,11 @@ def _place(name: str, classes: int = 0) -> float:
     return SIMPLEST_FIRST.index(name) if name in SIMPLEST_FIRST else len(SIMPLEST_FIRST)
 
 
-def _units(groups: Any, rows: int) -> Int[np.ndarray, " n"]:
+def _units(groups: Any, rows: int) -> Labels:
     names = as_values("groups", groups)
     if names.shape != (rows,):
         raise ValueError(f"groups must have one name per row that counts, ({rows},), got shape {names.shape}")
-    codes: Int[np.ndarray, " n"] = np.unique(names, return_inverse=True)[1]
+    codes: Labels = np.unique(names, return_inverse=True)[1]
     if codes.max() + 1 < 2 * FOLDS:
         raise ValueError(
             f"groups must be at least {2 * FOLDS}, two for each of {FOLDS} folds, got {codes.max() + 1}; leave "

@@ -3,32 +3,116 @@
 from __future__ import annotations
 
 import math
-import warnings
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from focalcal.core.arrays import like_given
-from focalcal.core.checks import (
-    between_zero_and_one,
-    finite_at_least,
-    one_of,
-    user_level,
-    whole_number,
-    yes_or_no,
-)
+from focalcal.core.checks import between_zero_and_one, finite_at_least, one_of, warn, whole_number, yes_or_no
 from focalcal.core.chunks import row_chunks
+from focalcal.core.display import Displayed, text_table
 from focalcal.core.numerics import softmax
+from focalcal.metrics.reliability import wilson
 from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.calibrator_inputs import labelled_rows, rows_of
 from focalcal.posthoc.estimator import Estimator, check_fitted
 from focalcal.posthoc.group_names import one_group_column
-from focalcal.posthoc.set_coverage import SetCoverage as SetCoverage
-from focalcal.posthoc.set_coverage import set_coverage
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool
     from numpy.typing import NDArray
+
+    from focalcal.core.arrays import Labels, Scores
+
+
+class PartCoverage(NamedTuple):
+    """Coverage of some rows with Wilson's 95 % interval, and the mean size of their sets."""
+
+    rows: int
+    coverage: float
+    low: float
+    high: float
+    mean_size: float
+
+
+@dataclass(frozen=True, repr=False)
+class SetCoverage(Displayed):
+    """How often the sets of held-out rows hold the label, with Wilson's 95 % interval, and how large they are.
+
+    Attributes:
+        coverage: the share of rows whose set holds the label.
+        low: the lower end of its interval.
+        high: the upper one.
+        mean_size: of the sets, in classes.
+        by_size: (rows, coverage) of each size: sets that adapt cover alike at every one.
+        by_class: the `PartCoverage` of the rows with each label.
+        by_group: likewise of each group, if groups were given.
+
+    >>> from focalcal.posthoc import ConformalSets
+    >>> probs, labels = [[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.6, 0.3, 0.1], [0.4, 0.4, 0.2]], [0, 1, 0, 0]
+    >>> sets = ConformalSets(alpha=0.2, randomized=False).fit(probs=probs, labels=labels)
+    >>> found = sets.evaluate(probs=probs, labels=labels)
+    >>> found.coverage, found.mean_size
+    (1.0, 1.25)
+    """
+
+    coverage: float
+    low: float
+    high: float
+    mean_size: float
+    by_size: dict[int, tuple[int, float]]
+    by_class: dict[Any, PartCoverage] = field(default_factory=dict)
+    by_group: dict[Any, PartCoverage] = field(default_factory=dict)
+
+    def frame(self) -> dict[str, list[Any]]:
+        """One row per size of a set."""
+        rows, coverage = zip(*self.by_size.values(), strict=True)
+        return {"size": list(self.by_size), "rows": list(rows), "coverage": list(coverage)}
+
+    def parts(self) -> dict[str, list[Any]]:
+        """One row per class and per group."""
+        each = [("class", *item) for item in self.by_class.items()] + [
+            ("group", *item) for item in self.by_group.items()
+        ]
+        columns: dict[str, list[Any]] = {"part": [part for part, _, _ in each], "name": [name for _, name, _ in each]}
+        return columns | {name: [getattr(found, name) for _, _, found in each] for name in PartCoverage._fields}
+
+    def __str__(self) -> str:
+        """Coverage and mean size, the worst class and group, and one line per size."""
+        found = [
+            f"coverage {self.coverage:.4f} [{self.low:.4f}, {self.high:.4f}], {self.mean_size:.2f} classes per set"
+        ]
+        for kind, parts in (("class", self.by_class), ("group", self.by_group)):
+            if parts:
+                name, part = min(parts.items(), key=lambda item: item[1].coverage)
+                found.append(
+                    f"least in {kind} {name}: {part.coverage:.4f} [{part.low:.4f}, {part.high:.4f}], "
+                    f"{part.mean_size:.2f} classes per set"
+                )
+        return "\n".join([*found, text_table(self.frame())])
+
+
+def set_coverage(
+    sets: Bool[np.ndarray, "n k"], labels: Labels, groups: Any, names: tuple[Any, ...] | None
+) -> SetCoverage:
+    """Of sets and labels, with the names of the classes and one group per row if there are any."""
+    hit, size = sets[np.arange(len(labels)), labels], sets.sum(1)
+    whole = _part(hit, size)
+    by_size = {int(k): (int((size == k).sum()), float(hit[size == k].mean())) for k in np.unique(size)}
+    by_class = {
+        int(k) if names is None else names[k]: _part(hit[labels == k], size[labels == k]) for k in np.unique(labels)
+    }
+    by_group = {}
+    if groups is not None:
+        each, member = np.unique(groups, return_inverse=True)
+        by_group = {name: _part(hit[member == at], size[member == at]) for at, name in enumerate(each.tolist())}
+    return SetCoverage(whole.coverage, whole.low, whole.high, whole.mean_size, by_size, by_class, by_group)
+
+
+def _part(hit: Bool[np.ndarray, " n"], size: Labels) -> PartCoverage:
+    low, high = wilson(hit.sum(), np.array(len(hit)))
+    return PartCoverage(len(hit), float(hit.mean()), float(low), float(high), float(size.mean()))
 
 
 class ConformalSets(Estimator):
@@ -116,7 +200,6 @@ class ConformalSets(Estimator):
         self._check_params()
         rows = labelled_rows(logits, labels, probs=probs, least_classes=1)
         scores, index = rows.logits, rows.labels
-        assert index is not None
         if self._rank(len(scores)) > len(scores):
             raise ValueError(
                 f"alpha must be at least 1 / (N + 1) = {1 / (len(scores) + 1):.3g} for {len(scores)} rows, got "
@@ -158,7 +241,6 @@ class ConformalSets(Estimator):
     def evaluate(self, logits: Any = None, labels: Any = None, *, probs: Any = None, groups: Any = None) -> SetCoverage:
         """Coverage and size of the sets of other held-out rows: in all, by class, and by group if given `groups`."""
         rows = labelled_rows(logits, labels, probs=probs, least_classes=1)
-        assert rows.labels is not None
         sets = self.predict(**{rows.kind: rows.scores}, groups=groups)
         each = None if groups is None else one_group_column(groups, len(rows.labels))
         return set_coverage(sets, rows.labels, each, rows.classes)
@@ -176,11 +258,10 @@ class ConformalSets(Estimator):
         few = [name for name, threshold in thresholds.items() if threshold == math.inf]
         if few:
             effect = "they are in every set" if kind == "class" else "their sets hold all classes"
-            warnings.warn(
+            warn(
                 f"{len(few)} of {len(thresholds)} {kind}(es) have fewer than {math.ceil(1 / self.alpha) - 1} rows, "
                 f"{few[0]!r} among them, so that {effect}; fit on more rows of each, or ask for less coverage",
                 CalibrationWarning,
-                stacklevel=user_level(),
             )
 
     def _thresholds(self, groups: Any, rows: int) -> Any:
@@ -193,25 +274,22 @@ class ConformalSets(Estimator):
         new = frozenset(names.tolist()) - self.group_thresholds_.keys()
         if new - self._said:
             self._said |= new
-            warnings.warn(
+            warn(
                 f"groups must be those of the fit for a promise, got {sorted(map(str, new))[0]!r} ({len(new)} such), "
                 "which is given the threshold of all rows; fit on rows of it",
                 CalibrationWarning,
-                stacklevel=user_level(),
             )
         each = np.array([self.group_thresholds_.get(name, self.threshold_) for name in names.tolist()])
         return each[member][:, None]
 
-    def _sets(
-        self, logits: Float[np.ndarray, "n k"], uniform: NDArray[np.float64], thresholds: Any
-    ) -> Bool[np.ndarray, "n k"]:
+    def _sets(self, logits: Scores, uniform: NDArray[np.float64], thresholds: Any) -> Bool[np.ndarray, "n k"]:
         sets: Bool[np.ndarray, "n k"] = self._conformity(logits, uniform) <= thresholds
         if not self.allow_empty:
             empty = ~sets.any(1)
             sets[empty, logits[empty].argmax(1)] = True
         return sets
 
-    def _conformity(self, logits: Float[np.ndarray, "n k"], uniform: NDArray[np.float64]) -> Float[np.ndarray, "n k"]:
+    def _conformity(self, logits: Scores, uniform: NDArray[np.float64]) -> Scores:
         """The score of every class, in float64; of equal probabilities the first class comes first."""
         scores = np.empty(logits.shape)
         past = np.maximum(np.arange(1, logits.shape[1] + 1) - self.free_ranks, 0)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Bool, Float, Int
 
+    from focalcal.core.arrays import Labels, PerRow, Scores
     from focalcal.posthoc.calibrator import Calibrator
 
 FOLDS = 5
@@ -34,7 +35,7 @@ def row_folds(rows: int, folds: int = FOLDS, *, seed: int | None = None) -> list
     return np.array_split(order, folds)
 
 
-def group_folds(units: Int[np.ndarray, " n"], folds: int = FOLDS) -> list[Int[np.ndarray, " m"]]:
+def group_folds(units: Labels, folds: int = FOLDS) -> list[Int[np.ndarray, " m"]]:
     """Folds of rows, those of one unit (0, 1, ...) together; the largest unit first, into the smallest fold."""
     sizes = np.bincount(units)
     fold_of, rows = np.empty(len(sizes), dtype=np.int64), np.zeros(folds)
@@ -45,11 +46,7 @@ def group_folds(units: Int[np.ndarray, " n"], folds: int = FOLDS) -> list[Int[np
 
 
 def stratified_folds(
-    logits: Float[np.ndarray, "n m"],
-    labels: Int[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    folds: int,
-    classes: int | None = None,
+    logits: Float[np.ndarray, "n m"], labels: Labels, weights: PerRow, folds: int, classes: int | None = None
 ) -> tuple[Float[np.ndarray, "r m"], Int[np.ndarray, " m"], Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
     """Rows and the fold of each: the same whatever the order of rows and classes, and for weights as for copies.
 
@@ -120,7 +117,7 @@ def cross_fitted_probs(
     *,
     folds: int | Sequence[Int[np.ndarray, " m"]] = FOLDS,
     weights: Any = None,
-) -> Float[np.ndarray, "n k"]:
+) -> Scores:
     """Calibrated probabilities of every row, by clones that were fitted on the other folds; arrays in, array out.
 
     Folds are consecutive rows unless they are given: permute the rows before. An error of a fit, as where a fold holds

@@ -20,11 +20,12 @@ from focalcal.core.checks import finite, one_of, whole
 from focalcal.core.numerics import log_softmax
 from focalcal.posthoc.calibrator_inputs import refuse_probabilities
 from focalcal.posthoc.cross_fit import cross_fit
-from focalcal.posthoc.newton_temperature import TemperatureStatus, optimal_inverse_temperature
-from focalcal.posthoc.temperature import TemperatureScaling
+from focalcal.posthoc.temperature import TemperatureScaling, TemperatureStatus, optimal_inverse_temperature
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Bool
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 RULES = ("refined_nll", "nll", "error")
 # One fitted number flatters the NLL of its own rows by about 1 / (2 N) nats, which is 1e-4 here: far below what tells
@@ -71,20 +72,25 @@ def epoch_scores(logits: Any, labels: Any) -> EpochScores:
     >>> round(scores.nll, 3), scores.error, round(scores.temperature, 3)
     (1.018, 0.25, 3.641)
     """
+    return _scores_of(*_read(logits, labels))
+
+
+def _read(logits: Any, labels: Any) -> tuple[Scores, Labels]:
     logits, labels = scores_and_labels("logits", logits, labels)
     if logits.ndim != 2:
         raise ValueError(f"logits must be (N, K), got shape {logits.shape}; one row per example with one label")
     finite("logits", logits)
-    logits = logits.astype(np.float64)
+    return logits.astype(np.float64), labels
+
+
+def _scores_of(logits: Scores, labels: Labels) -> EpochScores:
     inverse, temperature = held_out_inverse_temperatures(logits, labels, cross_fitted=len(labels) < CROSS_FITTED_BELOW)
     rows = np.arange(len(labels))
     nll, refined = (-float(log_softmax(scores)[rows, labels].mean()) for scores in (logits, logits * inverse[:, None]))
     return EpochScores(nll, float((logits.argmax(1) != labels).mean()), refined, temperature)
 
 
-def held_out_inverse_temperatures(
-    logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], *, cross_fitted: bool = True
-) -> tuple[Float[np.ndarray, " n"], float]:
+def held_out_inverse_temperatures(logits: Scores, labels: Labels, *, cross_fitted: bool = True) -> tuple[PerRow, float]:
     """1 / T for every row, of five folds that of the other four, and the best T of all rows.
 
     The rows are permuted once, by the same seed for every network of the same data. Where labels leave no best
@@ -99,7 +105,7 @@ def held_out_inverse_temperatures(
     return inverse, 1 / best.inverse_temperature if known else math.nan
 
 
-def _of_rows(logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], rows: Bool[np.ndarray, " n"]) -> float:
+def _of_rows(logits: Scores, labels: Labels, rows: Bool[np.ndarray, " n"]) -> float:
     if not rows.any():  # of a single row
         return 1.0
     best = optimal_inverse_temperature(logits[rows], labels[rows])
@@ -158,9 +164,9 @@ class EarlyStopping:
 
         The state of `model`, of which `state_dict` and `load_state_dict` are called, is copied if it is.
         """
-        logits, labels = scores_and_labels("logits", logits, labels)
+        logits, labels = _read(logits, labels)
         refuse_probabilities(logits)
-        scores = epoch_scores(logits, labels)
+        scores = _scores_of(logits, labels)
         self.history.append(scores)
         if self.best_epoch is not None and not is_better(scores, self.best, self.by):
             return False

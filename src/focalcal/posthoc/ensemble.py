@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
+from focalcal.core.checks import warn
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import softmax
 from focalcal.posthoc.calibrator import CalibrationWarning
@@ -16,7 +16,9 @@ from focalcal.posthoc.storage import Decoder, mixture
 from focalcal.posthoc.temperature import TemperatureScaling
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 
 GAP = 1e-9  # nats by which fitted mixture weights may miss the optimum
@@ -47,11 +49,8 @@ class EnsembleTemperatureScaling(TemperatureScaling):
 
     _state: ClassVar[dict[str, Decoder]] = {**TemperatureScaling._state, "weights_": mixture}
     _takes_masked: ClassVar[bool] = False  # the uniform component would make an impossible class possible
-    weights_: Any
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         super()._fit(logits, labels, weights)
         likelihoods = np.full((len(logits), 3), 1 / logits.shape[1])
         for start, rows in row_chunks(logits):
@@ -63,7 +62,7 @@ class EnsembleTemperatureScaling(TemperatureScaling):
         self.weights_, gap = mixture_weights(likelihoods, weights)
         if gap > GAP:
             self.status_ = f"the mixture's duality gap is {gap:.1e}, not below {GAP:g}"
-            warnings.warn(f"ensemble weights are not optimal: {self.status_}", CalibrationWarning, stacklevel=3)
+            warn(f"ensemble weights are not optimal: {self.status_}", CalibrationWarning)
 
     def _arrays(self) -> dict[str, Any]:
         return super()._arrays() | {"weights": self.weights_}
@@ -74,9 +73,7 @@ class EnsembleTemperatureScaling(TemperatureScaling):
 
 
 def mixture_weights(
-    likelihoods: Float[np.ndarray, "n m"],
-    row_weights: Float[np.ndarray, " n"],
-    start: Float[np.ndarray, " m"] | None = None,
+    likelihoods: Float[np.ndarray, "n m"], row_weights: PerRow, start: Float[np.ndarray, " m"] | None = None
 ) -> tuple[Float[np.ndarray, " m"], float]:
     """argmin over the simplex of f(w) = -mean_i log(sum_j w_j l_ij), and its duality gap.
 
@@ -119,7 +116,7 @@ def mixture_weights(
 
 
 def _newton_target(
-    ratios: Float[np.ndarray, "n m"], pulls: Float[np.ndarray, " m"], share: Float[np.ndarray, " n"]
+    ratios: Float[np.ndarray, "n m"], pulls: Float[np.ndarray, " m"], share: PerRow
 ) -> Float[np.ndarray, " m"]:
     """argmin over v >= 0 of the second-order model of f(v) + sum v, which has the minimiser of f on the simplex.
 

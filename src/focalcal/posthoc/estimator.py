@@ -68,8 +68,7 @@ def _with_base(kind: Any) -> type:
 def clone(estimator: Cloned) -> Cloned:
     """A new one with the same arguments and not fitted, as scikit-learn's `clone` makes it."""
     if hasattr(estimator, "__sklearn_clone__"):
-        own: Cloned = estimator.__sklearn_clone__()
-        return own
+        return estimator.__sklearn_clone__()
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise TypeError(f"calibrator must be an estimator such as TemperatureScaling(), got {estimator!r}")
     return type(estimator)(**{name: _copied(value) for name, value in estimator.get_params(deep=False).items()})
@@ -104,8 +103,7 @@ def not_fitted(message: str) -> Exception:
     """scikit-learn's `NotFittedError`."""
     from sklearn.exceptions import NotFittedError
 
-    error: Exception = NotFittedError(message)
-    return error
+    return NotFittedError(message)
 
 
 def check_feature_names(estimator: Any, table: Any, *, reset: bool) -> None:

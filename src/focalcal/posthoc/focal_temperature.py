@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 
-from focalcal.core.checks import user_level
+from focalcal.core.checks import warn
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import log_probs_and_complements, log_softmax, namespace
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import (
-    HIGHEST_TEMPERATURE,
-    LOWEST_TEMPERATURE,
-    at_bound,
-    optimal_inverse_temperature,
-)
 from focalcal.posthoc.storage import Decoder, nonnegative, positive
+from focalcal.posthoc.temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, at_bound, optimal_inverse_temperature
 from focalcal.theory.recovery import inverse_map
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _HIGHEST_GAMMA = 20.0
 _FLAT = 1e-4  # what the gradient may be at the optimum
@@ -57,9 +53,7 @@ class FocalTemperatureScaling(Calibrator):
         """Whether T is a bound, since the fitted rows have no finite optimum."""
         return at_bound(self.temperature_)
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         start = -math.log(optimal_inverse_temperature(logits, labels, weights).inverse_temperature)
         bounds = [(math.log(LOWEST_TEMPERATURE), math.log(HIGHEST_TEMPERATURE)), (0.0, _HIGHEST_GAMMA)]
 
@@ -79,16 +73,12 @@ class FocalTemperatureScaling(Calibrator):
             best, gradient = (start, 0.0), its_gradient
         slope = _slope(gradient, best, bounds)
         if slope > _FLAT * max(1.0, abs(search.fun)):
-            warnings.warn(
+            warn(
                 f"the fit stopped at a point that is not optimal: the NLL still falls by {slope:.1e} per unit of log T "
                 "or gamma; fit on more rows, or use TemperatureScaling",
                 CalibrationWarning,
-                stacklevel=user_level(),
             )
         self.temperature_, self.gamma_ = math.exp(best[0]), best[1]
-
-    def _arrays(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_, "gamma": self.gamma_}
 
     def _map(self, logits: Any, **learnt: Any) -> Any:
         return namespace(logits).exp(_log_probs(logits, learnt["temperature"], learnt["gamma"]))

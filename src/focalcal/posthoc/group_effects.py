@@ -14,7 +14,6 @@ Mode and tau are found in turn; of all turns the one with the largest evidence (
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +21,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from focalcal.core.checks import user_level
+from focalcal.core.checks import warn
 from focalcal.core.numerics import softmax
 from focalcal.posthoc.calibrator import CalibrationWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _FIRST = math.log(0.3)  # of log tau
 _BOUNDS = (math.log(1e-3), math.log(10.0))  # the lower one is no effect to speak of
@@ -54,37 +55,33 @@ class Effects:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    z: Float[np.ndarray, "n k"]
-    labels: Int[np.ndarray, " n"]
-    weights: Float[np.ndarray, " n"]
+    z: Scores
+    labels: Labels
+    weights: PerRow
     members: Sequence[Any]  # of every column, sparse (G, n): 1 where the row is in the group
 
 
-def common_scores(probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+def common_scores(probs: Scores) -> Scores:
     """What a factor multiplies: log-probabilities less their row's mean."""
     logs = np.log(np.maximum(probs, 1e-300))
-    centred: Float[np.ndarray, "n k"] = logs - logs.mean(1, keepdims=True)
-    return centred
+    return logs - logs.mean(1, keepdims=True)
 
 
-def with_effects(
-    z: Float[np.ndarray, "n k"], effects: Sequence[Effects], places: Sequence[Int[np.ndarray, " n"]]
-) -> Float[np.ndarray, "n k"]:
+def with_effects(z: Scores, effects: Sequence[Effects], places: Sequence[Labels]) -> Scores:
     """Probabilities (n, K) of rows whose groups have these places in each column; -1 is a group without an effect."""
     log_factor, bias = np.zeros((len(z), 1)), np.zeros_like(z)
     for one, place in zip(effects, places, strict=True):
         known = place >= 0
         log_factor[known, 0] += one.log_factor[place[known]]
         bias[known] += one.bias[place[known]]
-    probs: Float[np.ndarray, "n k"] = softmax(np.exp(log_factor) * z + bias)
-    return probs
+    return softmax(np.exp(log_factor) * z + bias)
 
 
 def fitted_effects(
-    z: Float[np.ndarray, "n k"],
-    labels: Int[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
-    places: Sequence[Int[np.ndarray, " n"]],
+    z: Scores,
+    labels: Labels,
+    weights: PerRow,
+    places: Sequence[Labels],
     sizes: Sequence[int],
     taus: Sequence[tuple[float, float]] | None = None,
 ) -> list[Effects]:
@@ -112,11 +109,10 @@ def fitted_effects(
         log_taus = np.log(tau + change / max(1, at - 1))  # from the fourth on shorter steps: some would alternate
     _, parts, blocks, log_taus, settled = best or (0.0, [], [], log_taus, True)
     if not settled:
-        warnings.warn(
+        warn(
             "the groups' effects are not optimal: the search stopped before the gradient was small; fit fewer columns "
             "of groups, or on more rows",
             CalibrationWarning,
-            stacklevel=user_level(),
         )
     return [
         Effects(t, b, (math.exp(tau[0]), math.exp(tau[1])), _shrinkage(block[2], tau))

@@ -10,23 +10,24 @@ import numpy as np
 from scipy.special import stdtrit
 
 from focalcal.core.arrays import like_given
-from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
+from focalcal.core.checks import ProbabilityWarning, shown, warn, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.affine_scaling import VectorScaling
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
 from focalcal.posthoc.calibrator_inputs import CheckedRows, labelled_rows
-from focalcal.posthoc.cross_fit import cross_fit
+from focalcal.posthoc.cross_fit import cross_fit, fitted_quietly
 from focalcal.posthoc.estimator import Estimator, check_fitted, clone
 from focalcal.posthoc.group_effects import Effects, common_scores, fitted_effects, with_effects
 from focalcal.posthoc.group_names import group_columns
-from focalcal.posthoc.storage import ScoreColumns, Stored, content_of, write
+from focalcal.posthoc.storage import ScoreColumns, Stored, calibrator, content_of, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from jaxtyping import Float
     from numpy.typing import NDArray
+
+    from focalcal.core.arrays import PerRow, Scores
 
 _LEAST_ROWS = 50
 
@@ -115,8 +116,6 @@ class GroupwiseCalibration(Estimator):
         """Learn from held-out logits (or probs) (N, K), labels (N,) and `groups`: (N,), (N, G), a dict or a table."""
         common = self._common()
         rows = labelled_rows(logits, labels, probs=probs, classes=classes, sample_weight=sample_weight)
-        assert rows.labels is not None
-        assert rows.weights is not None
         kept = len(rows.labels)
         columns = group_columns(groups, rows.shape[0])
         if sample_weight is not None:
@@ -134,12 +133,11 @@ class GroupwiseCalibration(Estimator):
         own, theirs = self._cross_fitted(common, rows, places, [one.tau for one in effects])
         gain = theirs - own
         if gain @ rows.weights < 0:
-            warnings.warn(
+            warn(
                 f"groups do not help: their effects raise the NLL of rows they were not fitted on by "
                 f"{-float(np.average(gain, weights=rows.weights)):.2g}, so the common map is kept for all; fit on more "
                 "rows, or on other groups",
                 CalibrationWarning,
-                stacklevel=2,
             )
             effects, gain, own = [_none(one) for one in effects], np.zeros(kept), theirs
         self.calibrator_, self.effects_ = fitted, dict(zip(columns, effects, strict=True))
@@ -165,24 +163,21 @@ class GroupwiseCalibration(Estimator):
         """Write a JSON file, which `load_calibrator` reads; `gains_` are left out."""
         check_fitted(self, "calibrator_")
         effects = {
-            name: {
-                "levels": self.levels_[name],
-                "log_factor": one.log_factor.tolist(),
-                "bias": one.bias.tolist(),
-                "tau": list(one.tau),
-                "shrinkage": one.shrinkage.tolist(),
+            column: {
+                "levels": self.levels_[column],
+                **{part: np.asarray(of).tolist() for part, of in vars(one).items()},
             }
-            for name, one in self.effects_.items()
+            for column, one in self.effects_.items()
         }
-        state = {"common": content_of(self.calibrator_._stored()), "classes_": self.classes_.tolist()}
-        write(
-            path, Stored(type(self).__name__, {"folds": self.folds}, self.n_features_in_, state | {"effects": effects})
-        )
+        state = {"common": self.calibrator_, "classes_": self.classes_, "effects": effects}
+        stored = Stored(type(self).__name__, {"folds": self.folds}, self.n_features_in_, state)
+        write_json(path, content_of(stored))
 
     @classmethod
-    def _restore(cls, stored: Stored, common: Calibrator, path: str | PathLike[str]) -> Self:
-        restored = cls(clone(common), folds=stored.params.get("folds", 5))
+    def _restore(cls, stored: Stored, path: str | PathLike[str]) -> Self:
         try:
+            common = calibrator("common", stored.state["common"], stored.classes or 0)
+            restored = cls(clone(common), folds=stored.params.get("folds", 5))
             restored.levels_, restored.effects_ = {}, {}
             for name, content in stored.state["effects"].items():
                 restored.levels_[name], restored.effects_[name] = _read(content, common.n_features_in_)
@@ -206,24 +201,19 @@ class GroupwiseCalibration(Estimator):
         self, common: Calibrator, rows: CheckedRows, places: Sequence[NDArray[np.int64]], part: Any, taus: Any
     ) -> tuple[Calibrator, list[Effects]]:
         """The common map and the effects of some rows."""
-        assert rows.labels is not None
-        assert rows.weights is not None
         labels, weights = rows.labels[part], rows.weights[part]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ProbabilityWarning)
-            warnings.simplefilter("ignore", CalibrationWarning)
-            given: dict[str, Any] = {rows.kind: rows.scores[part]}
-            names = labels if rows.classes is None else np.array(rows.classes, dtype=object)[labels]
-            fitted: Calibrator = clone(common).fit(labels=names, sample_weight=weights, classes=rows.classes, **given)
-            z = common_scores(np.asarray(fitted.predict_proba(**given), dtype=np.float64))
+        scores, names = rows.scores[part], labels
+        if rows.classes is not None:
+            names = np.array(rows.classes, dtype=object)[labels]
+        fitted = fitted_quietly(common, scores, names, rows.kind, weights, classes=rows.classes)
+        z = common_scores(_quiet_probs(fitted, rows.kind, scores))
         sizes = [len(levels) for levels in self.levels_.values()]
         return fitted, fitted_effects(z, labels, weights, [place[part] for place in places], sizes, taus)
 
     def _cross_fitted(
         self, common: Calibrator, rows: CheckedRows, places: Sequence[NDArray[np.int64]], taus: Any
-    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    ) -> tuple[PerRow, PerRow]:
         """-log p of every label, with the effects and by the common map, each fitted on other rows."""
-        assert rows.labels is not None
         own, theirs = np.empty((2, len(rows.labels)))
         fits = cross_fit(
             len(rows.labels),
@@ -232,11 +222,8 @@ class GroupwiseCalibration(Estimator):
             seed=0,
         )
         for fold, (fitted, effects) in fits:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ProbabilityWarning)
-                calibrated = np.asarray(fitted.predict_proba(**{rows.kind: rows.scores[fold]}), dtype=np.float64)
             at = np.arange(len(fold)), rows.labels[fold]
-            z = common_scores(calibrated)
+            z = common_scores(_quiet_probs(fitted, rows.kind, rows.scores[fold]))
             with np.errstate(divide="ignore"):
                 own[fold] = -np.log(with_effects(z, effects, [place[fold] for place in places])[at])
                 theirs[fold] = -np.log(with_effects(z, [], [])[at])
@@ -270,13 +257,19 @@ class GroupwiseCalibration(Estimator):
             places.append(np.array([numbers.get(level, -1) for level in each.tolist()], dtype=np.int64)[member])
         if frozenset(new) - self._said:
             self._said |= frozenset(new)
-            warnings.warn(
+            warn(
                 f"groups must be those of the fit to have a map of their own, got {new[0][1]!r} in {new[0][0]} "
                 f"({len(new)} such), which is given the common map; fit on rows of it",
                 CalibrationWarning,
-                stacklevel=user_level(),
             )
         return places
+
+
+def _quiet_probs(fitted: Calibrator, kind: str, scores: Any) -> Scores:
+    """Without another warning of zeros."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProbabilityWarning)
+        return np.asarray(fitted.predict_proba(**{kind: scores}), dtype=np.float64)
 
 
 def _plain_type(column: NDArray[Any]) -> Any:
@@ -284,7 +277,7 @@ def _plain_type(column: NDArray[Any]) -> Any:
     return np.str_ if column.dtype.kind in ("O", "T") else column.dtype
 
 
-def _interval(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
+def _interval(values: PerRow) -> tuple[float, float, float]:
     mean = float(values.mean())
     if len(values) < 2 or not np.isfinite(values).all():
         return mean, -np.inf, np.inf

@@ -17,9 +17,9 @@ from focalcal.posthoc.comparison import CalibratorCandidate, Rated, Score
 from focalcal.stats import PairedInterval
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
     from numpy.typing import NDArray
 
+    from focalcal.core.arrays import PerRow
     from focalcal.posthoc.calibrator import Calibrator
 
 NONE = "none"  # the map that leaves scores as they are
@@ -90,13 +90,8 @@ class Headroom(Displayed):
         """One row per part: all rows, those that are over- and under-confident, and each predicted class."""
         whole = HeadroomPart("all", self.rows, self.calibration.mean, self.calibration.low, self.calibration.high)
         parts = [whole, self.over, self.under, *self.classes]
-        return {
-            "part": [part.name for part in parts],
-            "rows": [part.rows for part in parts],
-            "gain": [part.gain for part in parts],
-            "low": [part.low for part in parts],
-            "high": [part.high for part in parts],
-        }
+        columns = {"part": "name", "rows": "rows", "gain": "gain", "low": "low", "high": "high"}
+        return {title: [getattr(part, name) for part in parts] for title, name in columns.items()}
 
     def as_dict(self) -> dict[str, float]:
         """The numbers by name."""
@@ -211,10 +206,9 @@ def _best_of_other_folds(
     return loss, confidence, dict(Counter(used).most_common())
 
 
-def _confidence(rated: Rated) -> Float[np.ndarray, " n"]:
+def _confidence(rated: Rated) -> PerRow:
     probs = rated.scores if rated.kind == "probs" else softmax(rated.scores)
-    confidence: NDArray[np.float64] = probs.max(1)
-    return confidence
+    return probs.max(1)
 
 
 def _part(rated: Rated, gain: NDArray[np.float64], at: NDArray[np.bool_], name: str) -> HeadroomPart:

@@ -13,7 +13,7 @@ from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below, by_class
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 STRATEGIES = ("equal_width", "equal_mass")
 
@@ -50,8 +50,6 @@ class HistogramBinning(OneVsRestCalibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"edges_": _table(rising_curves), "values_": _table(curves)}
-    edges_: Any
-    values_: Any
 
     def __init__(self, bins: int = 15, *, strategy: str = "equal_width") -> None:
         self.bins = bins
@@ -66,9 +64,7 @@ class HistogramBinning(OneVsRestCalibrator):
         if self.edges_.shape[1] != self.bins + 1 or self.values_.shape[1] != self.bins:
             raise ValueError(f"edges_ and values_ must have {self.bins + 1} and {self.bins} numbers in every class")
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         probs, bins = softmax(logits.astype(np.float64)), int(self.bins)
         all_edges, all_values = [], []
         for k in range(probs.shape[1]):

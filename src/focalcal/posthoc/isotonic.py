@@ -12,8 +12,9 @@ from focalcal.posthoc.one_vs_rest import OneVsRestCalibrator, below, by_class, i
 from focalcal.posthoc.storage import Decoder, curves, rising_curves
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
     from numpy.typing import NDArray
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _SAME = 1e-7  # probabilities as close as this are one score: float32 does not tell them apart
 
@@ -33,16 +34,12 @@ class IsotonicCalibration(OneVsRestCalibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"thresholds_": rising_curves, "values_": curves}
-    thresholds_: list[Any]
-    values_: list[Any]
 
     def _check_state(self) -> None:
         if [len(t) for t in self.thresholds_] != [len(v) for v in self.values_]:
             raise ValueError("thresholds_ and values_ must have as many numbers in every class")
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         probs = softmax(logits.astype(np.float64))
         self.thresholds_, self.values_ = [], []
         for k in range(probs.shape[1]):
@@ -75,9 +72,7 @@ class CentredIsotonic(IsotonicCalibration):
     array([0.   , 0.286, 0.714, 1.   ])
     """
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         super()._fit(logits, labels, weights)
         probs = softmax(logits.astype(np.float64))
         for k, (points, heights) in enumerate(zip(self.thresholds_, self.values_, strict=True)):
@@ -102,18 +97,13 @@ class VennAbers(OneVsRestCalibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"thresholds_": rising_curves, "low_": rising_curves, "high_": rising_curves}
-    thresholds_: list[Any]
-    low_: list[Any]
-    high_: list[Any]
 
     def _check_state(self) -> None:
         sizes = [[len(curve) for curve in each] for each in (self.thresholds_, self.low_, self.high_)]
         if not sizes[0] == sizes[1] == sizes[2]:
             raise ValueError("thresholds_, low_ and high_ must have as many numbers in every class")
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         probs = softmax(logits.astype(np.float64))
         self.thresholds_, self.low_, self.high_ = [], [], []
         for k in range(probs.shape[1]):

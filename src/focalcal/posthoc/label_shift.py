@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from focalcal.core.arrays import like_given
-from focalcal.core.checks import ProbabilityWarning, shown, user_level, whole_number
+from focalcal.core.checks import ProbabilityWarning, shown, warn, whole_number
 from focalcal.core.display import Displayed, text_table
 from focalcal.posthoc.affine_scaling import VectorScaling
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
     from numpy.typing import NDArray
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _PERMUTATIONS = 999
 
@@ -133,7 +135,6 @@ def label_shift(
     whole_number("resamples", resamples, least=20, most=10**6, remedy="200 is enough for 95 % intervals")
     whole_number("seed", seed, least=0, remedy="the intervals have to be repeatable")
     rows = labelled_rows(None, labels_source, probs=probs_source, classes=classes)
-    assert rows.labels is not None
     columns = rows.scores.shape[1]
     names = tuple(range(columns)) if rows.classes is None else rows.classes
     counts = np.bincount(rows.labels, minlength=columns)
@@ -149,11 +150,10 @@ def label_shift(
     ones = np.ones(len(rows.labels)), np.ones(len(target))
     estimate, bbse, gap = both.estimates(*ones)
     if gap > GAP:
-        warnings.warn(
+        warn(
             f"the target's frequencies may miss the optimum: the duality gap is {gap:.1e}, not below {GAP:g}; look at "
             "bbse beside them",
             CalibrationWarning,
-            stacklevel=user_level(),
         )
     draws = np.random.default_rng(seed)
     again = []
@@ -173,14 +173,14 @@ def label_shift(
 class _Both:
     """What both estimates need: predicted and true classes of the source; posteriors and predictions of the target."""
 
-    predicted: Int[np.ndarray, " n"]
-    labels: Int[np.ndarray, " n"]
+    predicted: Labels
+    labels: Labels
     posterior: Float[np.ndarray, "m k"]
     predicted_target: Int[np.ndarray, " m"]
 
     def estimates(
         self,
-        source_weights: Float[np.ndarray, " n"],
+        source_weights: PerRow,
         target_weights: Float[np.ndarray, " m"],
         start: Float[np.ndarray, " k"] | None = None,
     ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
@@ -197,12 +197,12 @@ class _Both:
         return estimate, bbse / bbse.sum() if bbse.sum() > 0 else source / source.sum(), gap
 
 
-def _resampled(rows: int, draws: np.random.Generator) -> Float[np.ndarray, " n"]:
+def _resampled(rows: int, draws: np.random.Generator) -> PerRow:
     """How often each row is drawn."""
     return np.bincount(draws.integers(0, rows, rows), minlength=rows).astype(np.float64)
 
 
-def _permutation_p(source: Float[np.ndarray, "n k"], target: Float[np.ndarray, "m k"], draws: Any) -> float:
+def _permutation_p(source: Scores, target: Float[np.ndarray, "m k"], draws: Any) -> float:
     """How often rows put apart at random differ as much on average."""
     pooled = np.concatenate([source, target])
     pooled -= pooled.mean(0)
@@ -217,7 +217,7 @@ def _permutation_p(source: Float[np.ndarray, "n k"], target: Float[np.ndarray, "
     return (1 + larger) / (1 + _PERMUTATIONS)
 
 
-def _fitted(calibrator: Any, probs: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"]) -> Calibrator | None:
+def _fitted(calibrator: Any, probs: Scores, labels: Labels) -> Calibrator | None:
     if calibrator is None:
         return None
     if calibrator == "auto":
@@ -229,11 +229,10 @@ def _fitted(calibrator: Any, probs: Float[np.ndarray, "n k"], labels: Int[np.nda
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbabilityWarning)
-        fitted: Calibrator = clone(calibrator).fit(probs=probs, labels=labels)
-    return fitted
+        return clone(calibrator).fit(probs=probs, labels=labels)
 
 
-def _calibrated(calibrator: Calibrator | None, probs: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+def _calibrated(calibrator: Calibrator | None, probs: Scores) -> Scores:
     wide = probs.astype(np.float64)
     return wide if calibrator is None else np.asarray(calibrator.predict_proba(probs=wide))
 

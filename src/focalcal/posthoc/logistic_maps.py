@@ -15,7 +15,9 @@ from focalcal.posthoc.storage import Decoder, vector
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Bool, Float
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _ROUNDING = 1e-14  # of the loss: smaller gains are not seen in it, and Newton's steps need no proof of them
 _RIDGE = 1e-10  # on coefficients of features scaled to unit size: separated data, too, have a finite optimum
@@ -37,12 +39,8 @@ class PlattScaling(OneVsRestCalibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"slope_": vector, "intercept_": vector}
-    slope_: Any
-    intercept_: Any
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         odds = _log_odds(logits.astype(np.float64))
         self.slope_, self.intercept_ = np.empty(odds.shape[1]), np.empty(odds.shape[1])
         for k in range(odds.shape[1]):
@@ -51,9 +49,6 @@ class PlattScaling(OneVsRestCalibrator):
             targets = np.where(positive, (count + 1) / (count + 2), 1 / (others + 2))
             features = np.stack([odds[:, k], np.ones(len(labels))], 1)
             (self.slope_[k], self.intercept_[k]), _ = logistic_coefficients(features, targets, weights)
-
-    def _arrays(self) -> dict[str, Any]:
-        return {"slope": self.slope_, "intercept": self.intercept_}
 
     def _class_probs(self, logits: Any, **learnt: Any) -> Any:
         return sigmoid(_log_odds(logits) * learnt["slope"] + learnt["intercept"])
@@ -76,21 +71,13 @@ class BetaCalibration(OneVsRestCalibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"a_": vector, "b_": vector, "c_": vector}
-    a_: Any
-    b_: Any
-    c_: Any
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         log_p, log_not_p = bounded_logs(logits.astype(np.float64))
         terms = np.stack([log_p, -log_not_p, np.ones(log_p.shape)], 2)
         signs, faces = np.eye(3)[:2], [np.eye(3)[free] for free in ([0, 1, 2], [0, 2], [1, 2], [2])]
         maps = [_held_map(terms[:, k], faces, signs, labels == k, weights) for k in range(log_p.shape[1])]
         self.a_, self.b_, self.c_ = np.array(maps).T.copy()
-
-    def _arrays(self) -> dict[str, Any]:
-        return {name: getattr(self, f"{name}_") for name in "abc"}
 
     def _class_probs(self, logits: Any, **learnt: Any) -> Any:
         log_p, log_not_p = bounded_logs(logits)
@@ -117,15 +104,8 @@ class QuadraticScaling(OneVsRestCalibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = dict.fromkeys(("a_", "b_", "c_", "lowest_", "highest_"), vector)
-    a_: Any
-    b_: Any
-    c_: Any
-    lowest_: Any
-    highest_: Any
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         odds = _log_odds(logits.astype(np.float64), _CERTAIN)
         self.lowest_, self.highest_ = odds.min(0), odds.max(0)
         terms, maps = np.stack([odds, odds * odds, np.ones(odds.shape)], 2), []
@@ -135,9 +115,6 @@ class QuadraticScaling(OneVsRestCalibrator):
             faces = [np.eye(3), *(np.array([[-2 * end, 1, 0], [0, 0, 1]]) for end in ends), np.eye(3)[[2]]]
             maps.append(_held_map(terms[:, k], faces, slopes, labels == k, weights))
         self.b_, self.c_, self.a_ = np.array(maps).T.copy()
-
-    def _arrays(self) -> dict[str, Any]:
-        return {name: getattr(self, f"{name}_") for name in ("a", "b", "c", "lowest", "highest")}
 
     def _class_probs(self, logits: Any, **learnt: Any) -> Any:
         xp, odds = namespace(logits), _log_odds(logits, _CERTAIN)
@@ -158,7 +135,7 @@ def _held_map(
     faces: Sequence[Float[np.ndarray, "f d"]],
     held: Float[np.ndarray, "c d"],
     positive: Bool[np.ndarray, " n"],
-    weights: Float[np.ndarray, " n"],
+    weights: PerRow,
 ) -> Float[np.ndarray, " d"]:
     """The coefficients w of least log loss with held w >= 0: the free optimum, or the best of the faces.
 

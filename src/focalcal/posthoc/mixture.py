@@ -1,30 +1,129 @@
-"""A weighted mean of what several calibrators say, with a uniform part."""
+"""A weighted mean of what calibrators say, with a uniform part, so that no wrong row costs an infinite likelihood."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
 
 from focalcal.core.checks import shown
-from focalcal.posthoc.calibrator import Calibrator
+from focalcal.core.chunks import row_chunks
+from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
+from focalcal.posthoc.cross_fit import FOLDS, stratified_folds
 from focalcal.posthoc.ensemble import mixture_weights
 from focalcal.posthoc.estimator import clone
-from focalcal.posthoc.storage import Stored, content_of
+from focalcal.posthoc.storage import Decoder, share
+from focalcal.posthoc.storage import calibrator as stored_calibrator
+from focalcal.posthoc.storage import calibrators as stored_calibrators
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from jaxtyping import Float
 
-    from jaxtyping import Float, Int
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _PRIOR = 3.0  # rows of which only the first calibrator says anything: what others gain must be more than chance
 _LITTLE = 1e-3  # the likelihood that others give such a row
 _ONE_MORE = 0.1  # the weight of a row of which all but the uniform part say nothing
 _LEAST = 0.01  # the weight of a calibrator that is kept
 _PRICE = 2.0  # nats, of all rows together, from which a mixture has more than half of the weight
+
+
+class WithUniform(Calibrator):
+    """(1 - w) p + w / K, p the probabilities of another calibrator, 0 < w <= 1.
+
+    w has the largest likelihood of rows that p was not fitted on (five folds) and of a tenth of a row more, of which p
+    says nothing, so that w is at least .1 / (n + .1). The calibrator itself is fitted on all rows; the one that is
+    passed is not changed. Maps that can give an exact zero (isotonic, histogram, spline) need it for a finite negative
+    log-likelihood. The order of a row's classes stays.
+
+    Attributes: `calibrator_`, the fitted one; `uniform_`, w; `classes_`, `n_features_in_`.
+
+    Args:
+        calibrator: unfitted; a clone of it is fitted.
+
+    >>> import numpy as np
+    >>> from focalcal.posthoc import HistogramBinning
+    >>> rng = np.random.default_rng(0)
+    >>> logits = 3 * rng.normal(size=(500, 4))
+    >>> labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    >>> bool(HistogramBinning().fit(logits, labels).predict_proba(logits).min() > 0)
+    False
+    >>> mixed = WithUniform(HistogramBinning()).fit(logits, labels)
+    >>> bool(mixed.predict_proba(logits).min() >= mixed.uniform_ / 4 > 0)
+    True
+    """
+
+    calibrator_: Calibrator
+    uniform_: float
+    _state: ClassVar[dict[str, Decoder]] = {"calibrator_": stored_calibrator, "uniform_": share}
+
+    def __init__(self, calibrator: Calibrator) -> None:
+        self.calibrator = calibrator
+
+    def _check_params(self) -> None:
+        if not isinstance(self.calibrator, Calibrator) or isinstance(self.calibrator, WithUniform):
+            raise TypeError(f"calibrator must be one such as IsotonicCalibration(), got {shown(self.calibrator)}")
+        self.calibrator._check_params()
+
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
+        self.calibrator_ = clone(self.calibrator)
+        self.calibrator_._fit(logits, labels, weights)
+        self.calibrator_._set_classes(logits.shape[1], None, one_column=False)
+        self.uniform_ = cross_fitted_uniform_part(self.calibrator, logits, labels, weights)
+
+    def _arrays(self) -> dict[str, Any]:
+        return self.calibrator_._arrays() | {"uniform_part": np.float64(self.uniform_)}
+
+    def _map(self, logits: Any, **learnt: Any) -> Any:
+        uniform = learnt.pop("uniform_part")
+        return (1 - uniform) * self.calibrator_._map(logits, **learnt) + uniform / logits.shape[1]
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {"calibrator_": self.calibrator_, "uniform_": self.uniform_}
+
+    @classmethod
+    def _from_file(cls, params: Mapping[str, Any], state: Mapping[str, Any]) -> Self:
+        made = cls(clone(state["calibrator_"]))
+        made.calibrator_, made.uniform_ = state["calibrator_"], state["uniform_"]
+        return made
+
+
+def uniform_part(own: PerRow, weights: PerRow, classes: int) -> float:
+    """w > 0 with the largest likelihood of rows whose label has probability `own` (n,), and of a tenth of a row more.
+
+    That row has p_y = 0, so that w is at least .1 / (n + .1).
+
+    >>> round(uniform_part(np.array([0.9, 0.8, 0.9, 0.0]), np.ones(4), 2), 3)
+    0.635
+    """
+    likelihoods = np.full((len(own) + 1, 2), 1 / classes)
+    likelihoods[:, 0] = np.append(own, 0.0)
+    return float(mixture_weights(likelihoods, np.append(weights, _ONE_MORE))[0][1])
+
+
+def cross_fitted_uniform_part(calibrator: Calibrator, logits: Scores, labels: Labels, weights: PerRow) -> float:
+    """`uniform_part` of rows that clones of the calibrator were not fitted on; a fold that leaves one class is skipped.
+
+    Without any such fold it is that of one more row alone.
+    """
+    logits, labels, weights, fold = stratified_folds(logits, labels, weights, FOLDS)
+    own, judged = np.ones(len(labels)), weights > 0
+    for at in range(fold.max() + 1):
+        held = fold == at
+        if len(np.unique(labels[~held])) < 2:
+            judged[held] = False
+            continue
+        fresh = clone(calibrator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            fresh._fit(logits[~held], labels[~held], weights[~held])
+        for start, rows in row_chunks(logits[held]):
+            places = np.flatnonzero(held)[start : start + len(rows)]
+            own[places] = fresh._probs(rows.astype(np.float64))[np.arange(len(rows)), labels[places]]
+    return uniform_part(own[judged], weights[judged], logits.shape[1])
 
 
 class CalibratorMixture(Calibrator):
@@ -48,6 +147,7 @@ class CalibratorMixture(Calibrator):
     """
 
     calibrators_: list[Calibrator]
+    _state: ClassVar[dict[str, Decoder]] = {"calibrators": stored_calibrators, "weights": lambda *given: given[1]}
 
     def __init__(self, calibrators: Sequence[Calibrator], weights: Sequence[float]) -> None:
         self.calibrators = calibrators
@@ -70,9 +170,7 @@ class CalibratorMixture(Calibrator):
         for each in given:
             each._check_params()
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         self.calibrators_ = [clone(each) for each in self.calibrators]
         for each in self.calibrators_:
             each._fit(logits, labels, weights)
@@ -91,33 +189,18 @@ class CalibratorMixture(Calibrator):
             mixed = mixed + weights[j] * each._map(logits, **own)
         return mixed
 
-    def _stored(self) -> Stored:
-        self._check_params()
-        self._check_fitted()
-        state = {"calibrators": [content_of(each._stored()) for each in self.calibrators_], "weights": [*self.weights]}
-        return Stored(type(self).__name__, {}, self.n_features_in_, state, self._names, self._one_column, self.clip_)
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {"calibrators": self.calibrators_, "weights": [*self.weights]}
 
     @classmethod
-    def _restore(cls, stored: Stored, path: str | PathLike[str]) -> Self:
-        """Of a file's content; the calibrators inside are restored by the table of calibrators."""
-        from focalcal.posthoc import restored_calibrator
-
-        if stored.name != cls.__name__:
-            return super()._restore(stored, path)  # which refuses it
-        contents = stored.state.get("calibrators")
-        if set(stored.state) != {"calibrators", "weights"} or stored.params or not isinstance(contents, list):
-            raise ValueError(f"{path} is no valid {cls.__name__}: it must hold calibrators and weights alone")
-        inner = [restored_calibrator(content, path) for content in contents]
-        if any(getattr(each, "n_features_in_", None) != stored.classes for each in inner):
-            raise ValueError(f"{path} is no valid {cls.__name__}: its calibrators must be of {stored.classes} classes")
-        params = {"calibrators": inner, "weights": stored.state["weights"]}
-        restored = super()._restore(replace(stored, params=params, state={}), path)
-        restored.calibrators_ = inner
-        return restored
+    def _from_file(cls, params: Mapping[str, Any], state: Mapping[str, Any]) -> Self:
+        made = cls(state["calibrators"], state["weights"])
+        made.calibrators_ = state["calibrators"]
+        return made
 
 
 def pooled_weights(
-    likelihoods: Float[np.ndarray, "n m"], classes: int, row_weights: Float[np.ndarray, " n"] | None = None
+    likelihoods: Float[np.ndarray, "n m"], classes: int, row_weights: PerRow | None = None
 ) -> Float[np.ndarray, " m"]:
     """Weights of calibrators, from what they give the label of each row that they were not fitted on; the first leads.
 

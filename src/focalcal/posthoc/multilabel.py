@@ -10,7 +10,7 @@ from focalcal.core.arrays import as_array, like_given
 from focalcal.core.checks import shown, yes_or_no
 from focalcal.core.extras import required
 from focalcal.posthoc.estimator import Estimator, check_fitted, clone
-from focalcal.posthoc.storage import ScoreColumns, Stored, content_of, write
+from focalcal.posthoc.storage import ScoreColumns, Stored, calibrators, content_of, write_json
 from focalcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -118,26 +118,25 @@ class MultilabelCalibration(Estimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file, which `load_calibrator` reads."""
-        write(path, self._stored())
+        write_json(path, self.record())
 
     def record(self) -> dict[str, Any]:
         """What `save` writes, as plain values for JSON."""
-        return content_of(self._stored())
-
-    def _stored(self) -> Stored:
         check_fitted(self, "calibrators_")
-        parts = [calibrator.record() for calibrator in self.calibrators_]
-        state = {"labels": self.n_features_in_, "calibrators_": parts}
-        return Stored(type(self).__name__, {"shared": self.shared}, None, state, columns=self.columns_)
+        state = {"labels": self.n_features_in_, "calibrators_": self.calibrators_}
+        return content_of(Stored(type(self).__name__, {"shared": self.shared}, None, state, columns=self.columns_))
 
     @classmethod
-    def _restore(cls, stored: Stored, calibrators: list[Calibrator], path: str | PathLike[str]) -> Self:
+    def _restore(cls, stored: Stored, path: str | PathLike[str]) -> Self:
         shared, labels = stored.params.get("shared"), stored.state.get("labels")
-        right = type(shared) is bool and type(labels) is int and len(calibrators) == (1 if shared else labels) > 0
-        if not right or any(getattr(calibrator, "n_features_in_", 0) != 2 for calibrator in calibrators):
-            raise ValueError(f"{path} is no valid {cls.__name__}: it must hold a calibrator of two classes per label")
-        restored = cls(clone(calibrators[0]), shared=bool(shared))
-        restored.calibrators_, restored.n_features_in_ = calibrators, int(labels or 0)
+        try:
+            fitted = calibrators("calibrators_", stored.state.get("calibrators_"), 2)
+            if type(shared) is not bool or type(labels) is not int or len(fitted) != (1 if shared else labels):
+                raise ValueError("it must hold a calibrator of two classes per label")
+        except ValueError as error:
+            raise ValueError(f"{path} is no valid {cls.__name__}: {error}") from error
+        restored = cls(clone(fitted[0]), shared=shared)
+        restored.calibrators_, restored.n_features_in_ = fitted, labels
         restored.columns_ = stored.columns
         return restored
 

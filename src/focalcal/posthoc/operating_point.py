@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,19 +13,112 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.core.checks import finite_at_least, shown, whole_number
+from focalcal.core.chunks import row_chunks
+from focalcal.core.numerics import log_softmax, logsumexp
+from focalcal.metrics.bootstrap_statistics import row_weights
 from focalcal.metrics.reliability import check_level
+from focalcal.posthoc.calibrator import CalibrationWarning
 from focalcal.posthoc.calibrator_inputs import labelled_rows
-from focalcal.posthoc.overfitting import HeldOut, fitted_temperature
-from focalcal.posthoc.temperature import TemperatureScaling
+from focalcal.posthoc.recovery import PosteriorRecovery
+from focalcal.posthoc.temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, TemperatureScaling
 from focalcal.theory.matching import Match, MatchStatus, matching_lam
+from focalcal.theory.recovery import inverse_map
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
+    from focalcal.core.arrays import Labels, PerRow, Scores
+
+_POPULATION = 1 << 18  # elements that the posteriors need not exceed; their share of the error is in the derivation
+_POPULATION_ROWS = 1000
+_NODES = 9  # temperatures at which the likelihood of every row is known
+_REACH = 6.0  # standard errors of log T on either side
 GAMMAS = (1.0, 2.0, 3.0, 5.0)
 LEAST_ROWS = 100  # the interval of a temperature from fewer is wider than what lam could gain
 _PRECISION = 1e-4  # of lam, relative: far below the width of its interval
 _LITTLE = 1.1  # below such a temperature studies found nothing to gain (docs/math/operating_point.md)
+
+
+def fitted_temperature(calibrator: Any, logits: Scores, labels: Labels) -> float:
+    """The calibrator's temperature, which must not be a bound."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        calibrator.fit(logits, labels)
+    if calibrator.at_bound_ or getattr(calibrator, "status_", "converged") != "converged":
+        reason = getattr(calibrator, "status_", "the labels are predicted perfectly, or worse than chance")
+        raise ValueError(
+            f"logits must have a best temperature between {LOWEST_TEMPERATURE:g} and {HIGHEST_TEMPERATURE:g}, got "
+            f"{calibrator.temperature_:g}: {reason}; check the labels, and pass more rows that the network was not "
+            "trained on"
+        )
+    return float(calibrator.temperature_)
+
+
+class HeldOut:
+    """Held-out logits and labels of a network, taken for c log q*(eta) and labels drawn from eta.
+
+    q* is that of Focal Calibration Loss at `trained_with`, gamma = 0 being cross-entropy, where q* = eta. c, the
+    overfitting factor, maximises the likelihood of the eta recovered from softmax(logits / c).
+    """
+
+    def __init__(self, logits: Scores, labels: Labels, trained_with: tuple[float, float]) -> None:
+        self._logits, self._labels = logits, labels
+        self._gamma, self._lam = trained_with
+        self._sampled = _systematic_sample(logits)
+
+    def overfitting(self) -> float:
+        """c; after cross-entropy the temperature of temperature scaling."""
+        if self._gamma == 0:
+            return fitted_temperature(TemperatureScaling(), self._logits, self._labels)
+        recovery = PosteriorRecovery(self._gamma, self._lam, fit_temperature=True)
+        return fitted_temperature(recovery, self._logits, self._labels)
+
+    def posteriors(self, temperature: float) -> Float[np.ndarray, "m k"]:
+        """The recovered posteriors of the sampled rows."""
+        return np.asarray(np.exp(self._log_probs(self._logits[self._sampled], temperature)))
+
+    def interval(self, temperature: float, *, level: float, resamples: int, seed: int) -> tuple[float, float]:
+        """Percentiles of the temperature that resampled rows need."""
+        reach = _REACH * self._standard_error(temperature)
+        nodes = reach * np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)  # Chebyshev's, in log T - log temperature
+        losses = np.stack([self._row_losses(temperature * math.exp(node)) for node in nodes])
+        grid = np.linspace(-reach, reach, 2001)
+        through = np.linalg.solve(np.vander(nodes / reach).T, np.vander(grid / reach, _NODES).T)  # (nodes, grid)
+        batches = row_weights(len(self._logits), len(self._logits), resamples, seed)
+        best = np.concatenate([grid[((losses @ weights).T @ through).argmin(1)] for weights in batches])
+        tail = (1 - level) / 2
+        low, high = temperature * np.exp(np.quantile(best, [tail, 1 - tail]))
+        return float(low), float(high)
+
+    def _standard_error(self, temperature: float) -> float:
+        """Of log T, by the sandwich formula from differences of the rows' losses."""
+        step = 0.01
+        below, at, above = (self._row_losses(temperature * math.exp(move)) for move in (-step, 0.0, step))
+        slope, curvature = (above - below) / (2 * step), (above + below - 2 * at).sum() / step**2
+        return float(min(np.sqrt((slope**2).sum()) / max(curvature, 1e-300), 1.0))
+
+    def _row_losses(self, temperature: float) -> PerRow:
+        losses = np.empty(len(self._labels))
+        for start, rows in row_chunks(self._logits):
+            at = np.arange(len(rows))
+            losses[start + at] = -self._log_probs(rows, temperature)[at, self._labels[start + at]]
+        return losses
+
+    def _log_probs(self, logits: Scores, temperature: float) -> Scores:
+        with np.errstate(all="ignore"):
+            scaled = (logits - logits.max(1, keepdims=True)).astype(np.float64) / temperature
+            log_probs = log_softmax(scaled) if self._gamma == 0 else inverse_map(scaled, self._gamma, self._lam)
+        return np.asarray(log_probs)
+
+
+def _systematic_sample(logits: Scores) -> Int[np.ndarray, " m"]:
+    """Every so many rows in the order of confidence: what depends on confidence varies less than in a random sample."""
+    wanted = max(_POPULATION_ROWS, _POPULATION // logits.shape[1])
+    if len(logits) <= wanted:
+        return np.arange(len(logits))
+    lead = [logsumexp(rows.astype(np.float64)) - rows.max(1) for _, rows in row_chunks(logits)]
+    places = (np.arange(wanted) + 0.5) * (len(logits) / wanted)
+    return np.argsort(np.concatenate(lead), kind="stable")[places.astype(np.int64)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -223,7 +317,6 @@ def operating_point(
         )
     rows = labelled_rows(logits, labels, probs=probs, clip="data")
     scores, index = rows.logits, rows.labels
-    assert index is not None
     if len(scores) < LEAST_ROWS:
         raise ValueError(
             f"logits must have at least {LEAST_ROWS} rows, got {len(scores)}; a temperature from so few says nothing "

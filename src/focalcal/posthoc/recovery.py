@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,16 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from focalcal.core.checks import finite_at_least, yes_or_no
+from focalcal.core.checks import finite_at_least, warn, yes_or_no
 from focalcal.core.chunks import row_chunks
 from focalcal.core.numerics import namespace
 from focalcal.posthoc.calibrator import CalibrationWarning, Calibrator
-from focalcal.posthoc.newton_temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, at_bound
 from focalcal.posthoc.storage import Decoder, positive
+from focalcal.posthoc.temperature import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, at_bound
 from focalcal.theory.recovery import inverse_map, log_posterior
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 __all__ = ["PosteriorRecovery", "log_posterior"]
 
@@ -74,9 +73,7 @@ class PosteriorRecovery(Calibrator):
     def _needs_fit(self) -> bool:
         return bool(self.fit_temperature)
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         self.temperature_ = self._best_temperature(logits, labels, weights) if self.fit_temperature else 1.0
 
     def _arrays(self) -> dict[str, Any]:
@@ -89,13 +86,7 @@ class PosteriorRecovery(Calibrator):
         shifted = logits - namespace(logits).max(logits, axis=1, keepdims=True)
         return inverse_map(shifted / temperature, float(self.gamma), float(self.lam))
 
-    def _nll(
-        self,
-        logits: Float[np.ndarray, "n k"],
-        labels: Int[np.ndarray, " n"],
-        weights: Float[np.ndarray, " n"],
-        temperature: float,
-    ) -> float:
+    def _nll(self, logits: Scores, labels: Labels, weights: PerRow, temperature: float) -> float:
         total = 0.0
         for start, rows in row_chunks(logits):
             own, weight = (each[start : start + len(rows)] for each in (labels, weights))
@@ -104,9 +95,7 @@ class PosteriorRecovery(Calibrator):
             total -= float(log_p[np.arange(len(rows)), own] @ weight)
         return total / float(weights.sum())
 
-    def _best_temperature(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> float:
+    def _best_temperature(self, logits: Scores, labels: Labels, weights: PerRow) -> float:
         """Not convex in general: a grid over the whole range, then Brent's method, on a sample; then on all rows.
 
         If all rows lead away from where the sample led, the grid is laid over all rows.
@@ -140,11 +129,10 @@ class PosteriorRecovery(Calibrator):
         if sample is not everything and not led:
             best = min(best, _polish(on_all, best_of_grid(on_all), bounds), key=on_all)
         if at_bound(math.exp(best)):
-            warnings.warn(
+            warn(
                 f"temperature set to {math.exp(best):g}: no finite optimum, since the logits predict the labels "
                 "perfectly, or worse than chance; check the labels, and fit on rows the network was not trained on",
                 CalibrationWarning,
-                stacklevel=4,
             )
         return math.exp(best)
 

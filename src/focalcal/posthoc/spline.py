@@ -13,7 +13,9 @@ from focalcal.posthoc.one_vs_rest import interpolated
 from focalcal.posthoc.storage import Decoder, curve, rising_curve
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
+
+    from focalcal.core.arrays import Labels, PerRow, Scores
 
 _MOST_POINTS = 1001  # of the stored map
 
@@ -42,8 +44,6 @@ class SplineCalibration(Calibrator):
     """
 
     _state: ClassVar[dict[str, Decoder]] = {"confidence_": rising_curve, "accuracy_": curve}
-    confidence_: Any
-    accuracy_: Any
 
     def __init__(self, knots: int = 6) -> None:
         self.knots = knots
@@ -55,9 +55,7 @@ class SplineCalibration(Calibrator):
         if len(self.confidence_) != len(self.accuracy_):
             raise ValueError("confidence_ and accuracy_ must have as many numbers")
 
-    def _fit(
-        self, logits: Float[np.ndarray, "n k"], labels: Int[np.ndarray, " n"], weights: Float[np.ndarray, " n"]
-    ) -> None:
+    def _fit(self, logits: Scores, labels: Labels, weights: PerRow) -> None:
         probs = softmax(logits.astype(np.float64))
         right = probs.argmax(1) == labels
         values, place = np.unique(probs.max(1), return_inverse=True)
@@ -68,9 +66,6 @@ class SplineCalibration(Calibrator):
         accuracy = np.clip(natural_spline(rank - step / 2, self.knots)[1] @ heights, 0.0, 1.0)
         kept = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).round().astype(int))
         self.confidence_, self.accuracy_ = values[kept], accuracy[kept]
-
-    def _arrays(self) -> dict[str, Any]:
-        return {"confidence": self.confidence_, "accuracy": self.accuracy_}
 
     def _map(self, logits: Any, **learnt: Any) -> Any:
         xp = namespace(logits)
@@ -85,9 +80,7 @@ class SplineCalibration(Calibrator):
         return xp.where(own, accuracy, shares * (1 - accuracy))
 
 
-def natural_spline(
-    x: Float[np.ndarray, " n"], knots: int
-) -> tuple[Float[np.ndarray, "n knots"], Float[np.ndarray, "n knots"]]:
+def natural_spline(x: PerRow, knots: int) -> tuple[Float[np.ndarray, "n knots"], Float[np.ndarray, "n knots"]]:
     """Natural cubic splines on [0, 1] that are 1 at one of the even knots and 0 at the others, and their slopes.
 
     As `scipy.interpolate.CubicSpline` has them, whose import takes longer than the fit.

@@ -55,11 +55,7 @@ class SplitHalf(Displayed, Generic[C]):
 
     def frame(self) -> dict[str, list[Any]]:
         """One row per metric."""
-        return {
-            "metric": list(self.before),
-            "before": list(self.before.values()),
-            "after": list(self.after.values()),
-        }
+        return {"metric": list(self.before), "before": list(self.before.values()), "after": list(self.after.values())}
 
     def __str__(self) -> str:
         """What was fitted on how many rows, and one line per metric."""
@@ -122,7 +118,6 @@ def split_half(
     about = {"classes": classes, "positive": positive, "clip": "data"}
     all_rows = labelled_rows(logits, labels, probs=probs, masked=masked, **about)
     scores, index = all_rows.logits, all_rows.labels
-    assert index is not None
     given = logits if probs is None else probs
     order = np.random.default_rng(int(seed)).permutation(len(scores))
     fit_rows, evaluation_rows = order[: len(order) // 2], order[len(order) // 2 :]

@@ -71,11 +71,6 @@ def content_of(stored: Stored) -> dict[str, Any]:
     return content
 
 
-def write(path: str | os.PathLike[str], stored: Stored) -> None:
-    """A calibrator's file."""
-    write_json(path, content_of(stored))
-
-
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Strict JSON, whole or not at all."""
     target = Path(path)
@@ -87,7 +82,7 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
 
 
 def read(path: str | os.PathLike[str]) -> Stored:
-    """The content of a file that `write` made, its outline checked."""
+    """The content of a calibrator's file, its outline checked."""
     return stored_from(read_json(path), path)
 
 
@@ -118,7 +113,12 @@ def stored_from(content: Any, path: str | os.PathLike[str]) -> Stored:
         plain = isinstance(names, list) and all(isinstance(name, str | int | float) for name in names)
         named &= plain and len(names) == classes
     named &= one_column is False or (one_column is True and classes == 2)
-    if set(content) != _FIELDS or not whole or not named or not all(_is_dict(content[f]) for f in ("params", "state")):
+    if (
+        set(content) != _FIELDS
+        or not whole
+        or not named
+        or not all(isinstance(content[f], dict) for f in ("params", "state"))
+    ):
         raise ValueError(
             f"{path} is damaged: it must hold {sorted(_FIELDS)} with 2 to {MOST_CLASSES} classes, "
             f"got {reprlib.repr(sorted(content))} with {reprlib.repr(classes)}"
@@ -159,25 +159,18 @@ def number(name: str, value: Any, classes: int) -> float:
         raise ValueError(f"{name} must be a finite number, got one above 1e308") from None
 
 
-def positive(name: str, value: Any, classes: int) -> float:
-    """A finite number above zero."""
-    if number(name, value, classes) <= 0:
-        raise ValueError(f"{name} must be positive, got {value!r}")
-    return float(value)
+def _number_that(holds: Callable[[float], bool], rule: str) -> Decoder:
+    def decode(name: str, value: Any, classes: int) -> float:
+        if not holds(found := number(name, value, classes)):
+            raise ValueError(f"{name} must be {rule}, got {value!r}")
+        return found
+
+    return decode
 
 
-def nonnegative(name: str, value: Any, classes: int) -> float:
-    """A finite number >= 0."""
-    if number(name, value, classes) < 0:
-        raise ValueError(f"{name} must be >= 0, got {value!r}")
-    return float(value)
-
-
-def share(name: str, value: Any, classes: int) -> float:
-    """A number in [0, 1]."""
-    if nonnegative(name, value, classes) > 1:
-        raise ValueError(f"{name} must be at most 1, got {value!r}")
-    return float(value)
+positive = _number_that(lambda value: value > 0, "positive")
+nonnegative = _number_that(lambda value: value >= 0, ">= 0")
+share = _number_that(lambda value: 0 <= value <= 1, "from 0 to 1")
 
 
 def count(name: str, value: Any, classes: int) -> int:
@@ -187,18 +180,16 @@ def count(name: str, value: Any, classes: int) -> int:
     return value
 
 
-def flag(name: str, value: Any, classes: int) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} must be true or false, got {reprlib.repr(value)}")
-    return value
+def _of_type(kind: type, rule: str) -> Decoder:
+    def decode(name: str, value: Any, classes: int) -> Any:
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} must be {rule}, got {reprlib.repr(value)}")
+        return value
+
+    return decode
 
 
-def word(name: str, value: Any, classes: int) -> str:
-    """A piece of text."""
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {reprlib.repr(value)}")
-    return value
+flag, word = _of_type(bool, "true or false"), _of_type(str, "text")
 
 
 def vector(name: str, value: Any, classes: int) -> Any:
@@ -261,6 +252,23 @@ def mixture(name: str, value: Any, classes: int) -> Any:
     return weights
 
 
+def calibrator(name: str, value: Any, classes: int) -> Any:
+    """A fitted calibrator of as many classes, as its own file would hold it."""
+    from focalcal.posthoc import restored  # the table of calibrators is above this file
+
+    inner = restored(stored_from(value, name), name)
+    if getattr(inner, "n_features_in_", None) != classes:
+        raise ValueError(f"{name} must be of {classes} classes")
+    return inner
+
+
+def calibrators(name: str, value: Any, classes: int) -> Any:
+    """Several of them."""
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{name} must be a list of calibrators, got {reprlib.repr(value)}")
+    return [calibrator(name, each, classes) for each in value]
+
+
 def _array(name: str, value: Any, shape: tuple[int, ...]) -> Any:
     try:
         array = np.array(value)
@@ -277,6 +285,8 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, float) and value == math.inf:
         return "inf"
+    if hasattr(value, "record"):
+        return value.record()
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -285,7 +295,3 @@ def _argument(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     number = value if isinstance(value, (str, int)) else float(value)
     return "inf" if number == math.inf else number
-
-
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)

@@ -1,8 +1,7 @@
 """Comparisons paired by seed: exact tests, intervals, effect sizes, and correction for several tests."""
 
 from focalcal.stats.comparison import PRIMARY, VERDICTS, Comparison, compare, verdict_counts
-from focalcal.stats.differences import cohens_dz
-from focalcal.stats.multiplicity import holm
+from focalcal.stats.differences import cohens_dz, holm
 from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
 from focalcal.stats.sign_flip import SignFlip, sign_flip_test
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from focalcal.core.checks import between_zero_and_one, shown
 from focalcal.core.display import Displayed
-from focalcal.stats.differences import cohens_dz
-from focalcal.stats.multiplicity import holm
+from focalcal.stats.differences import cohens_dz, holm
 from focalcal.stats.paired_bootstrap import PairedInterval, bootstrap_ci
 from focalcal.stats.sign_flip import SignFlip, sign_flip_test
 

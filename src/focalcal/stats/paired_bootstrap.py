@@ -173,5 +173,4 @@ def _bca_quantiles(
     shifted = bias + ndtri(quantiles)
     rest = 1 - acceleration * shifted
     steps = np.divide(shifted, rest, out=np.copysign(np.inf, shifted), where=rest > 0)  # beyond the pole: the extreme
-    moved: NDArray[np.float64] = ndtr(bias + steps)
-    return moved
+    return ndtr(bias + steps)

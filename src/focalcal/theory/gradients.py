@@ -232,8 +232,7 @@ def gradient_facts(eps: Any, *, gamma: float, lam: float, classes: int = 10) -> 
 
 def _focal_factor(eps: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """1 + gamma p_t r, between 1 (eps -> 1) and 1 + gamma (eps -> 0)."""
-    factor: np.ndarray = 1 + gamma * (1 - eps) * (-np.log1p(-eps) / eps)
-    return factor
+    return 1 + gamma * (1 - eps) * (-np.log1p(-eps) / eps)
 
 
 def _share_factor(classes: int) -> float:

@@ -137,12 +137,10 @@ class _Problem:
     def norms(self, shift: np.ndarray, copies: np.ndarray | None = None) -> Float[np.ndarray, " n"]:
         """The norm of each row."""
         if self.norm == "linf":
-            largest: np.ndarray = np.abs(shift).max(1)
-            return largest
+            return np.abs(shift).max(1)
         scale = _largest(shift)  # of the order of 1 / lam, whose square float64 need not hold
         weighted = shift / scale if copies is None else shift / scale * np.sqrt(copies)
-        lengths: np.ndarray = np.linalg.norm(weighted, axis=1) * scale[:, 0]
-        return lengths
+        return np.linalg.norm(weighted, axis=1) * scale[:, 0]
 
     def direction(self, shift: np.ndarray) -> np.ndarray:
         """The gradient of `norms` in the shift; equally large entries share that of the maximum."""

@@ -9,14 +9,7 @@ import numpy as np
 from focalcal.theory.bias import pre_asymptotic_bias
 from focalcal.theory.minimiser import minimise
 from focalcal.theory.population import state_rows
-from focalcal.theory.posteriors import (
-    at_least_zero,
-    complements,
-    distributions,
-    focusing,
-    one_number,
-    state_weights,
-)
+from focalcal.theory.posteriors import at_least_zero, complements, distributions, focusing, one_number, state_weights
 from focalcal.theory.potential import minus_log
 
 if TYPE_CHECKING:

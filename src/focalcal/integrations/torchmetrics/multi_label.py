@@ -13,7 +13,7 @@ from focalcal.core.binning import BinSums, even_bin_index
 from focalcal.core.checks import finite, one_of
 from focalcal.core.numerics import log_sigmoid, sigmoid
 from focalcal.integrations.torchmetrics.sums import SumsMetric, adapter_class
-from focalcal.metrics.multilabel_metric import MultilabelMetric, multilabel_elements
+from focalcal.metrics.metric import MultilabelMetric, multilabel_elements
 from focalcal.metrics.proper import binary_brier, binary_error, binary_nll
 from focalcal.metrics.sources import FromBins, FromTotal
 

@@ -12,10 +12,9 @@ from torch import Tensor
 from focalcal.core.arrays import Array
 from focalcal.core.binning import BinSums
 from focalcal.integrations.torchmetrics.sums import SumsMetric, adapter_class
-from focalcal.metrics.array_pass import Scan
 from focalcal.metrics.cells import CELLS
 from focalcal.metrics.metric import Metric
-from focalcal.metrics.scan import scan_inputs
+from focalcal.metrics.scan import Scan, scan_inputs
 from focalcal.metrics.sketch import CalibrationSketch
 from focalcal.metrics.smooth import interval_moments
 from focalcal.metrics.sources import FromProbabilities

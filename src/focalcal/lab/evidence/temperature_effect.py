@@ -9,9 +9,8 @@ from typing import Literal, get_args
 from focalcal.core.checks import one_of
 from focalcal.metrics.reliability import Reliability, reliability
 from focalcal.posthoc.calibrator import CalibrationWarning
-from focalcal.posthoc.newton_temperature import at_bound
 from focalcal.posthoc.split_half import REPORTED, split_half
-from focalcal.posthoc.temperature import TemperatureScaling
+from focalcal.posthoc.temperature import TemperatureScaling, at_bound
 from focalcal.predictions import Predictions
 
 FittedOn = Literal["halves", "validation"]

@@ -259,7 +259,10 @@ class _Search:
     def _best(self) -> Iterator[EqualTrial]:
         for trials in self.trials.values():
             if trials:
-                yield min(trials, key=lambda trial: getattr(trial, self.tuning.select))
+                yield self._lowest(trials)
+
+    def _lowest(self, trials: Sequence[EqualTrial]) -> EqualTrial:
+        return min(trials, key=lambda trial: getattr(trial, self.tuning.select))
 
     def _points(self, method: TunedMethod) -> list[TrialPoint]:
         """What is tried of a method: the recipe's and the objective's own values first."""
@@ -343,7 +346,7 @@ class _Search:
             self.notes.setdefault(what, []).append(method.text)
         if not trials:
             return
-        best = min(trials, key=lambda trial: getattr(trial, self.tuning.select))
+        best = self._lowest(trials)
         rates = sorted({trial.point.recipe.optimizer.lr for trial in trials})
         if len(rates) > 2 and (lr := best.point.recipe.optimizer.lr) in (rates[0], rates[-1]):
             end = "lowest" if lr == rates[0] else "highest"
