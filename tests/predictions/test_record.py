@@ -303,8 +303,12 @@ def test_several_groups_are_strings_side_by_side():
 
 def test_times_of_every_sort_are_one_moment():
     moment = np.datetime64("2026-03-01T10:30", "us")
-    texts = ["2026-03-01T10:30", "2026-03-01 10:30:00", "2026-03-01T12:30:00+02:00", "2026-03-01T10:30Z"]
-    assert (sample(n=4, times=texts).times == moment).all()
+    bare, zoned = ["2026-03-01T10:30", "2026-03-01 10:30:00"], ["2026-03-01T12:30:00+02:00", "2026-03-01T10:30Z"]
+    assert all((sample(n=2, times=texts).times == moment).all() for texts in (bare, zoned))
+    with pytest.raises(
+        ValueError, match=r"times must all have a zone or none, got '2026-03-01T10:30Z' and '2026-03-01 10:30"
+    ):
+        sample(n=4, times=zoned + bare)  # whose mean two clocks
     stamps = pandas.Series([pandas.Timestamp("2026-03-01 11:30", tz="Europe/Berlin")])
     for each in (stamps, np.array(["2026-03-01T10:30"], "M8[m]"), [datetime(2026, 3, 1, 10, 30)]):
         assert sample(n=1, times=each).times.tolist() == [moment.item()]

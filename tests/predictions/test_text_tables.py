@@ -133,6 +133,8 @@ def test_percentages_as_numbers_and_as_text(tmp_path, decimal):
         Predictions.load(path, **NAMED, scale="percent", delimiter=";", decimal=decimal)
     numbers = {"labels": [1, 0, 1], "split": "test", "scale": "percent"}
     assert Predictions(probs=[12.5, 50.0, 87.5], **numbers).probs[:, 1].tolist() == [0.125, 0.5, 0.875]
+    with pytest.warns(InputWarning, match='no percentage is above 1; say scale="unit"'):
+        Predictions(probs=[0.125, 0.5, 0.875], **numbers)
     with pytest.raises(ValueError, match='percentages from 0 to 100 with scale="percent", got 120 in row 1'):
         Predictions(probs=[12.5, 120.0, 87.5], **numbers)
     with pytest.raises(ValueError, match="scale='percent' is for probs="):

@@ -174,8 +174,6 @@ def read_rows(
         if miss > ROUNDING
     ]
     sample = Predictions.concatenate(collected.sample, split=first.split, provenance={})
-    if columns.get("scale") == "percent" and sample.scores[:, -1].max() <= 0.01:
-        notes.append("No percentage is above 1: where scores are from 0 to 1, leave the scale of percent out.")
     kept = f"a uniform sample of {sample.n:,} rows"
     if factors is not None and sample.n < collected.rows and collected.sketch is not None:
         sample, kept = _restored(sample, collected.sketch.classes.correct.sum(1))

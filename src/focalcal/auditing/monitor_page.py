@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.auditing.event import RARE
 from focalcal.auditing.monitor_evidence import StreamEvidence
 from focalcal.auditing.monitor_forecast import ASSUMPTIONS
 from focalcal.auditing.monitor_rows import EDGES
@@ -140,6 +141,7 @@ def _data(verdict: MonitorVerdict) -> dict[str, Any]:
             if at >= first
         ],
         "left": first,
+        "rare": sum(sums[3].sum() for sums in verdict.bins) < RARE * sum(sums[0].sum() for sums in verdict.bins),
     }
 
 

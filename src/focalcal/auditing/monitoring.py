@@ -16,11 +16,14 @@ from focalcal.auditing.monitor_forecast import Sample, shifted_rate
 from focalcal.auditing.monitor_rows import ALL, BINS, PARTITION, PERIODS, Piece, period_end, period_of, pieces_of
 from focalcal.auditing.monitor_state import MonitorError, Settings, read_state, write_state
 from focalcal.auditing.monitor_verdict import MonitorVerdict
+from focalcal.auditing.periods import are_months
 from focalcal.core.checks import finite_at_least, one_of, share, shown
 from focalcal.predictions import Predictions
 from focalcal.stats.e_process import calibrated
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from focalcal.posthoc.label_shift import LabelShift
 
 BASELINE_SHARE = 0.2  # of alpha, for what finite rows leave open about the baseline
@@ -54,8 +57,8 @@ class Monitor:
     Args:
         alpha: the probability of ever raising an alarm, however often one looks, although all holds.
         within: how far outcomes may be from the scores before it matters, 0.02 for two points.
-        period: "hour", "day", "week", "month", "quarter" or "year", by the times of the rows; "partition" makes every
-            partition a period.
+        period: "hour", "day", "week", "month", "quarter" or "year", by the times of the rows; by default the day, or
+            the month where the first rows name months alone; "partition" makes every partition a period.
         event: the class whose probability is followed, an index or a name; by default the second one of two classes,
             and whether the predicted class is right of more.
         baseline: `Predictions` that say what "still" means: as far off as these. Without, "holds" means calibrated.
@@ -182,7 +185,7 @@ class Monitor:
         if first is None:
             raise ValueError("predictions must hold at least one row, got none")
         if self.settings.period is None:
-            self.settings = replace(self.settings, period=PARTITION if first.times is None and at is None else "day")
+            self.settings = replace(self.settings, period=_usual_period(first.times, at))
         period = self.settings.period
         assert period is not None
         name = str(self._next_number()) if period == PARTITION else None if at is None else _checked_period(at, period)
@@ -374,6 +377,13 @@ def _column(event: Any, names: tuple[str, ...] | None, n_classes: int) -> int | 
         return int(event)
     known = names or tuple(map(str, range(n_classes)))
     raise ValueError(f"event must be one of the classes {', '.join(known[:10])}, got {shown(event)}")
+
+
+def _usual_period(times: NDArray[np.datetime64] | None, at: str | None) -> str:
+    """The month where rows name several months and no other days, else the day; the partition where nothing is said."""
+    if times is None:
+        return PARTITION if at is None else "day"
+    return "month" if are_months(times) and len(np.unique(times)) > 1 else "day"
 
 
 def _checked_period(at: str, period: str) -> str:

@@ -114,8 +114,7 @@ def _unit(
 ) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
     """The unit, the beginnings of all periods from the first to the last, and each row's place among them."""
     coarsest = None
-    by_month = bool((times == times.astype("M8[M]")).all())  # 2026-03 is read as its first day, and names no week
-    for unit in _OF_A_PANEL[2:] if by_month else _OF_A_PANEL:
+    for unit in _OF_A_PANEL[2:] if are_months(times) else _OF_A_PANEL:
         begins = period_numbers(times, unit)
         starts = np.arange(begins.min(), begins.max() + 1)
         member = (begins - begins.min()).astype(np.int64)
@@ -130,6 +129,11 @@ def _unit(
             coarsest = unit, starts, member
     assert coarsest is not None
     return coarsest  # of few rows: an order to see is worth more than narrow intervals
+
+
+def are_months(times: NDArray[np.datetime64]) -> bool:
+    """Whether times name months alone: 2026-03 is read as its first day, and says nothing of days and weeks."""
+    return bool((times == times.astype("M8[M]")).all())
 
 
 def period_numbers(times: NDArray[np.datetime64], unit: str) -> Any:

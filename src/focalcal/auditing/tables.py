@@ -58,10 +58,10 @@ def event_table(event: Event) -> Table:
     return _metrics(event.metrics(only=True))
 
 
-def events_table(events: Sequence[Event]) -> Table:
-    """One row per event of several: each class against the rest."""
+def events_table(events: Sequence[Event], *, widest: int | None = None) -> Table:
+    """One row per event of several: each class against the rest; names as in `part_table`."""
     columns: dict[str, list[Any]] = {
-        "event": [event.name for event in events],
+        "event": [_shortened(event.name, widest) for event in events],
         "events": [event.calibration.events for event in events],
     }
     for name in ("observed_rate", "predicted_rate", "oe", "slope", "ici", "auroc"):
@@ -122,11 +122,11 @@ def _shortened(name: str, widest: int | None) -> str:
     return f"{name[: widest // 2]}...{name[len(name) - (widest - widest // 2 - 3) :]}"
 
 
-def trend_table(periods: Periods) -> Table:
-    """One row per trend: what changed from the first period to the last."""
+def trend_table(periods: Periods, *, widest: int | None = None) -> Table:
+    """One row per trend: what changed from the first period to the last; names as in `part_table`."""
     return Table(
         {
-            "change of": [trend.what for trend in periods.trends],
+            "change of": [_shortened(trend.what, widest) for trend in periods.trends],
             "points": [Percent(trend.change, signed=True) for trend in periods.trends],
             "low": [Percent(trend.low, signed=True) for trend in periods.trends],
             "high": [Percent(trend.high, signed=True) for trend in periods.trends],

@@ -192,10 +192,10 @@ def _text(found: Audit) -> str:
             parts += [f"{heading}{more}:", shown]
     if found.periods is not None:
         parts += [f"By {found.periods.unit}:", part_table(found.periods.parts, event=event is not None).text()]
-        parts += [trend_table(found.periods).text()] if found.periods.trends else []
+        parts += [trend_table(found.periods, widest=_WIDEST).text()] if found.periods.trends else []
         parts += [_wrapped(found.periods.sentence), ""]
     if event is None and found.events:
-        parts += ["Events, each class against the rest:", events_table(found.events).text()]
+        parts += ["Events, each class against the rest:", events_table(found.events, widest=_WIDEST).text()]
     if found.decisions is not None:
         parts += [cost_table(found.decisions).text()] if found.decisions.before is not None else []
         parts += ["What a threshold flags:", flagged_table(found.decisions).text()] if found.decisions.flagged else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -22,8 +23,10 @@ from focalcal.core.checks import (
     not_finite,
     on_simplex,
     shown,
+    user_level,
 )
 from focalcal.core.chunks import row_chunks
+from focalcal.predictions.class_labels import InputWarning
 
 LONGEST_PROVENANCE = 1 << 22  # characters of JSON
 DEEPEST_PROVENANCE = 64  # mappings and lists inside each other
@@ -115,6 +118,12 @@ def shares_of_percentages(name: str, values: Any) -> Array:
                 f"{np.atleast_1d(rows[at])[np.atleast_1d(wrong[at])].flat[0]:.9g} in row {start + at}; leave the scale "
                 "out where they are none"
             )
+    if percentages.size and percentages.max() <= 1:
+        warnings.warn(
+            'no percentage is above 1; say scale="unit", or nothing, where scores are from 0 to 1',
+            InputWarning,
+            stacklevel=user_level(),
+        )
     return percentages / (percentages.dtype.type(100) if percentages.dtype.kind == "f" else 100)
 
 
@@ -208,7 +217,15 @@ def checked_times(times: Any, rows: int) -> NDArray[np.datetime64]:
         raise ValueError(f"times must have shape ({rows},), one for every row, got {array.shape}")
     if array.dtype.kind in "OTU":
         each, of_row = np.unique(array.astype(np.str_), return_inverse=True)  # few days, many rows
-        parsed = np.array([_moment(text) for text in each.tolist()], dtype="datetime64[us]")[of_row]
+        moments = [_moment(text) for text in each.tolist()]
+        zoned = np.array([moment is not None and moment.tzinfo is not None for moment in moments])
+        bare = np.array([moment is not None and moment.tzinfo is None for moment in moments])
+        if zoned.any() and bare.any():
+            raise ValueError(
+                f"times must all have a zone or none, got {str(each[zoned.argmax()])!r} and {str(each[bare.argmax()])!r}; "
+                "write the zone, such as +00:00, in every row"
+            )
+        parsed = np.array([_in_utc(moment) for moment in moments], dtype="datetime64[us]")[of_row]
     elif array.dtype.kind == "M":
         parsed = array.astype("datetime64[us]", copy=False)
     else:
@@ -224,13 +241,18 @@ def checked_times(times: Any, rows: int) -> NDArray[np.datetime64]:
     return parsed
 
 
-def _moment(text: str) -> np.datetime64:
-    """The time that ISO 8601 text says, or NaT; a month or a year begins on its first day."""
+def _moment(text: str) -> datetime | None:
+    """The time that ISO 8601 text says, or None; a month or a year begins on its first day."""
     if re.fullmatch(r"\d{4}(-\d{2})?", text):
         text = f"{text}-01-01"[:10] if len(text) == 4 else f"{text}-01"
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
+        return None
+
+
+def _in_utc(moment: datetime | None) -> np.datetime64:
+    if moment is None:
         return np.datetime64("NaT")
     return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
 

@@ -67,22 +67,28 @@
     const [side, space, head] = [110, 26, 20];
     const across = Math.max(1, Math.floor((width + space) / (side + space)));
     const periods = Kit.data.gaps.slice(-24);
+    const seen = periods.flatMap((one) => one.bins.flatMap(([, , score, outcome]) => [score, outcome])).filter((value) => value > 0);
+    const powers = [Math.floor(Math.log10(Math.min(...seen))), Math.ceil(Math.log10(Math.max(...seen)))];
+    const ends = Kit.data.rare && powers[0] < powers[1] ? powers.map((power) => Number(`1e${power}`)) : [0, 1];
+    const scale = ends[0] ? Axes.logarithmic : Axes.linear;
+    const inside = (value) => Math.min(ends[1], Math.max(ends[0], value));
     periods.forEach((one, at) => {
       const [left, top] = [(at % across) * (side + space), Math.floor(at / across) * (side + space + head) + head];
       const g = element(svg, "g", { class: one.broken ? "broken" : "" });
-      const [x, y] = [Axes.linear([0, 1], [left, left + side]), Axes.linear([0, 1], [top + side, top])];
+      const [x, y] = [scale(ends, [left, left + side]), scale(ends, [top + side, top])];
       element(g, "text", { x: left, y: top - 6, class: "label strong" }, one.name);
       element(g, "rect", { x: left, y: top, width: side, height: side, class: "frame" });
-      element(g, "path", { d: `M${x(0)} ${y(0)}L${x(1)} ${y(1)}`, class: "diagonal" });
+      element(g, "path", { d: `M${x(ends[0])} ${y(ends[0])}L${x(ends[1])} ${y(ends[1])}`, class: "diagonal" });
       one.bins.forEach(([from, to, score, outcome, error]) => {
-        const [low, high] = [Math.max(0, outcome - 2 * error), Math.min(1, outcome + 2 * error)];
-        element(g, "path", { d: `M${x(score)} ${y(low)}V${y(high)}`, class: "err" });
+        const [low, high] = [inside(outcome - 2 * error), inside(outcome + 2 * error)];
+        element(g, "path", { d: `M${x(inside(score))} ${y(low)}V${y(high)}`, class: "err" });
         const tip = `${one.name}, scores ${Svg.number(from, 3)} to ${Svg.number(to, 3)}: ${Svg.fixed(100 * score, 1)} % said, ${Svg.fixed(100 * outcome, 1)} % came`;
-        element(g, "circle", { cx: x(score), cy: y(outcome), r: 2.5, class: "dot", "data-tip": tip });
+        element(g, "circle", { cx: x(inside(score)), cy: y(inside(outcome)), r: 2.5, class: "dot", "data-tip": tip });
       });
     });
     const height = Math.ceil(periods.length / across) * (side + space + head);
-    return { height, title: "Outcomes against scores by period", said: "across: mean score of a bin; up: mean outcome, with two standard errors; both from 0 to 1",
+    return { height, title: "Outcomes against scores by period", said: "across: mean score of a bin; up: mean outcome, with two standard errors; " +
+        `both from ${ends.join(" to ")}${ends[0] ? ", in powers of ten" : ""}`,
       headings: ["period", "from", "to", "mean score", "mean outcome", "standard error"],
       rows: periods.flatMap((one) => one.bins.map((bin) => [one.name, ...bin])) };
   }
