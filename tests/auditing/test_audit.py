@@ -102,7 +102,7 @@ def test_probabilities_called_logits_are_refused():
 
 
 def test_nothing_is_worth_it_for_a_calibrated_model():
-    fixes = audit(sample(4000), resamples=100).fixes
+    fixes = audit(sample(1500), resamples=100).fixes
     assert fixes.recommended is None
     assert fixes.calibrator is None
     assert fixes.sentence.startswith("No calibrator is worth it")

@@ -47,7 +47,7 @@ def test_two_classes_are_headed_by_the_event():
 @pytest.mark.parametrize("constant", [1e-9, 0.9])
 def test_the_readmes_gates_fail_a_constant_score(constant, tmp_path):
     table = tmp_path / "fraud.csv"
-    lines = [f"{constant},{int(row % 500 == 0)}" for row in range(5000)]
+    lines = [f"{constant},{int(row % 500 == 0)}" for row in range(2000)]
     table.write_text("score,fraud\n" + "\n".join(lines) + "\n")
     done = command(table, "--score", "score", "--labels", "fraud", "--calibrate", "none", *README_GATES)
     assert done.exit_code == 1, done.output
@@ -163,12 +163,12 @@ def test_time_is_a_panel_in_order_that_says_what_moved():
 
 
 def test_calibrators_of_a_rare_event_see_all_of_its_rows():
-    rows = event(60_000, base=-7.5, shift=0.7)
+    rows = event(30_000, base=-6.8, shift=0.7)
     events = int(rows.labels.sum())
     found = audit(rows, calibrate="platt", resamples=100)
     compared = found.fixes.compared
     assert rows.labels[compared.places].sum() == events
-    assert compared.design.mean(rows.labels[compared.places].astype(float)) == pytest.approx(events / 60_000)
+    assert compared.design.mean(rows.labels[compared.places].astype(float)) == pytest.approx(events / 30_000)
     assert f"all {events:,} rows of the rarer class" in " ".join(found.notes)
     assert found.fixes.recommended == "platt"
     assert abs(found.event.oe_after - 1) < 0.05 < abs(found.metrics["oe"].estimate - 1)
@@ -381,7 +381,7 @@ def test_weights_are_rows_repeated_with_the_intervals_of_the_rows_that_there_are
     assert "which are taken for those of a survey" in weighted.notes[0]
     tried = [
         audit(
-            plain.probs, plain.labels, weights=weights * factor, calibrate=["venn_abers", "structured"], resamples=100
+            plain.probs[:600], plain.labels[:600], weights=weights[:600] * factor, calibrate="structured", resamples=100
         )
         for factor in (1.0, 1000.0)
     ]

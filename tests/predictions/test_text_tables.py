@@ -55,7 +55,7 @@ def test_what_a_text_does_not_say_is_found_and_said(tmp_path, way, compressed):
         assert Predictions.concatenate(Predictions.stream(path, rows=2, **NAMED)).equals(found)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0, 1).map(lambda value: f"{value:.6f}"), min_size=1, max_size=8), st.sampled_from(";\t|"))
 def test_a_decimal_comma_never_gives_another_number(tmp_path_factory, scores, delimiter):
     path = tmp_path_factory.getbasetemp() / "decimals.csv"

@@ -221,9 +221,10 @@ def checked_times(times: Any, rows: int) -> NDArray[np.datetime64]:
         zoned = np.array([moment is not None and moment.tzinfo is not None for moment in moments])
         bare = np.array([moment is not None and moment.tzinfo is None for moment in moments])
         if zoned.any() and bare.any():
+            with_one, without = str(each[zoned.argmax()]), str(each[bare.argmax()])
             raise ValueError(
-                f"times must all have a zone or none, got {str(each[zoned.argmax()])!r} and {str(each[bare.argmax()])!r}; "
-                "write the zone, such as +00:00, in every row"
+                f"times must all have a zone or none, got {with_one!r} and {without!r}; write the zone, such as "
+                "+00:00, in every row"
             )
         parsed = np.array([_in_utc(moment) for moment in moments], dtype="datetime64[us]")[of_row]
     elif array.dtype.kind == "M":
