@@ -23,6 +23,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LAB    := $(VENV)/.lab
 NATIVE := $(wildcard src/focalcal/_native/*.c src/focalcal/_native/*.h)
 
 # Each of the hundreds of programs that tests start would compile the package anew.
@@ -39,9 +40,13 @@ install: $(READY)
 
 # Made again when what is installed changes.
 $(READY): pyproject.toml setup.py constraints.txt $(NATIVE)
-	$(PYTHON) .ci/install.py $(VENV) $(READY)
+	$(PYTHON) .ci/install.py $(VENV) $(READY) dev
 
-study: $(READY)
+$(LAB): pyproject.toml setup.py constraints.txt $(NATIVE)
+	$(PYTHON) .ci/install.py $(VENV) $(LAB) lab
+
+# What trains needs less than what develops; where that is installed, it serves.
+study: $(if $(wildcard $(READY)),$(READY),$(LAB))
 	$(BIN)/focalcal study digits $(STUDY_ARGS)
 
 test: $(READY)

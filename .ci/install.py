@@ -1,6 +1,6 @@
-"""`make install`: an environment with what develops and tests focalcal. Shows what pip is at, and waits for its twin.
+"""`make install`: an environment with an extra of focalcal. Shows what pip is at, and waits for its twin.
 
-python3 .ci/install.py VENV READY
+python3 .ci/install.py VENV READY dev     # what develops and tests focalcal; lab: what `make study` needs
 """
 
 import fcntl
@@ -18,7 +18,7 @@ _SHOWN = re.compile(
 )
 
 
-def main(environment: Path, ready: Path) -> int:
+def main(environment: Path, ready: Path, extra: str) -> int:
     """Install into `environment` unless it was done after this process began to wait; pip's exit code."""
     began = time.time()
     with (ROOT / ".install.lock").open("w") as lock:
@@ -31,17 +31,17 @@ def main(environment: Path, ready: Path) -> int:
                 return 0
         if not (environment / "bin" / "python").exists():
             venv.create(environment, with_pip=True, symlinks=True)
-        code = install(environment)
+        code = install(environment, extra)
         if code == 0:
             ready.touch()
         return code
 
 
-def install(environment: Path) -> int:
+def install(environment: Path, extra: str) -> int:
     """Run pip; one line per package that it fetches, and all it said if it fails."""
     # The constraints keep torch on one build; pip would else choose several gigabytes of CUDA libraries.
-    command = [environment / "bin" / "python", "-m", "pip", "install", "-c", "constraints.txt", "-e", ".[dev]"]
-    print(f"installing focalcal with what develops and tests it into {environment.name}: a few minutes", flush=True)
+    command = [environment / "bin" / "python", "-m", "pip", "install", "-c", "constraints.txt", "-e", f".[{extra}]"]
+    print(f"installing focalcal[{extra}] into {environment.name}: a few minutes", flush=True)
     began, said = time.monotonic(), []
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ
@@ -58,4 +58,4 @@ def install(environment: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(Path(argument).absolute() for argument in sys.argv[1:3])))
+    sys.exit(main(*(Path(argument).absolute() for argument in sys.argv[1:3]), sys.argv[3]))
