@@ -86,7 +86,8 @@ def two_class_columns(
     distinct = dict.fromkeys(values.flatten().tolist())
     if positive is None:
         raise ValueError(
-            f"positive is missing; say which of {_listed([*distinct])} the one column of scores belongs to"
+            f"positive is missing; say which of {_listed([*distinct])} the one column of scores belongs to, "
+            "or --positive of a command"
         )
     positive = _meant(positive, distinct)
     if positive not in distinct and classes is None and len(distinct.keys() - {ignore_index}) > 1:
