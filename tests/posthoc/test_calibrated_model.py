@@ -8,14 +8,13 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 from torch import nn
 
 from focalcal.posthoc import CALIBRATORS, CalibratedModel, HistogramBinning, PlattScaling, TemperatureScaling
@@ -119,22 +118,6 @@ def test_a_module():
 def test_a_module_of_one_column():
     model = CalibratedModel(Network(1), PlattScaling()).fit(X[HELD], INDEX[HELD] == 2)
     assert model.predict_proba(X[NEW]).shape == (300, 2)
-
-
-def test_refusals():
-    with pytest.raises(NotFittedError):
-        CalibratedModel(LogisticRegression(), TemperatureScaling()).fit(X, Y)
-    fitted = LinearSVC().fit(X[TRAIN], Y[TRAIN])
-    with pytest.raises(NotFittedError):
-        CalibratedModel(fitted, TemperatureScaling()).predict(X)
-    with pytest.raises(TypeError, match="or have predict_proba, got LinearSVC"):
-        CalibratedModel(fitted, TemperatureScaling(), method="predict_proba").fit(X, Y)
-    with pytest.raises(ValueError, match="method must be one of 'auto'"):
-        CalibratedModel(fitted, TemperatureScaling(), method="logits").fit(X, Y)
-    with pytest.raises(ValueError, match="one score per class, got decision_function_shape='ovo'"):
-        CalibratedModel(SVC(decision_function_shape="ovo").fit(X, Y), TemperatureScaling()).fit(X, Y)
-    with pytest.raises(ValueError, match="dog"):
-        CalibratedModel(fitted, TemperatureScaling()).fit(X[:3], ["ant", "bee", "dog"])
 
 
 def test_saved_without_its_classifier_and_loaded_before_it(tmp_path):

@@ -59,15 +59,3 @@ def test_one_column_of_probabilities_is_that_of_the_second_class():
             np.testing.assert_allclose(calibrator.predict_proba(probs=column), expected, atol=1e-12)
             assert calibrator.predict(probs=column).tolist() == expected.argmax(1).tolist()
     np.testing.assert_allclose(PosteriorRecovery(0.0, 0.0).predict_proba(probs=CONFIDENCE), two)
-
-
-def test_refusals():
-    fitted = TemperatureScaling().fit(LOGITS, LABELS)
-    with pytest.raises(ValueError, match=r"probs must be \(N, K\)"):
-        fitted.predict_proba(probs=CONFIDENCE)
-    with pytest.raises(TypeError, match="confidence takes the place of logits and probs"):
-        fitted.predict_proba(LOGITS, confidence=CONFIDENCE)
-    with pytest.raises(TypeError, match="confidence and correct take the place of scores and labels"):
-        PlattScaling().fit(LOGITS, LABELS, confidence=CONFIDENCE, correct=CORRECT)
-    with pytest.raises(ValueError, match="confidence and correct belong together"):
-        PlattScaling().fit(confidence=CONFIDENCE)

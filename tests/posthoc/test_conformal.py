@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from focalcal.posthoc import CalibrationWarning, ConformalSets, TemperatureScaling
 
@@ -85,29 +84,6 @@ def test_calibrated_probabilities_tensors_and_clones():
     assert sum(rows for rows, _ in report.by_size.values()) == 100
 
 
-def test_what_is_refused():
-    logits, labels = sample(8)
-    with pytest.raises(
-        ValueError, match=r"alpha must be at least 1 / \(N \+ 1\) = 0.111 .* got 0.1; fit on at least 9"
-    ):
-        ConformalSets(0.1).fit(logits, labels)
-    assert ConformalSets(0.1).fit(*sample(9)).threshold_ > 0
-    for arguments, message in (
-        ({"alpha": 1.0}, "alpha must be between 0 and 1, got 1.0"),
-        ({"penalty": -1}, "penalty must be finite and >= 0, got -1"),
-        ({"free_ranks": 1.5}, "free_ranks must be a whole number >= 0 and <= 1000000, got 1.5"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ConformalSets(**arguments).fit(*sample(20))
-    with pytest.raises(NotFittedError):
-        ConformalSets().predict(logits)
-    fitted = ConformalSets(0.2).fit(logits, labels)
-    with pytest.raises(ValueError, match=r"6 columns .* got 4"):
-        fitted.predict(logits[:, :4])
-    with pytest.raises(ValueError, match=r"u must hold one number in \[0, 1\] per row, 8 in all"):
-        fitted.predict(logits, u=[0.5])
-
-
 def test_the_smallest_sets_are_a_threshold_on_the_probability():
     logits, labels = sample(1000, temperature=1.5)
     probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
@@ -172,21 +148,3 @@ def test_parts_with_few_rows_and_unknown_groups_are_said():
     rare[labels == 3] = 2
     with pytest.warns(CalibrationWarning, match="3 among them, so that they are in every set"):
         assert ConformalSets(0.1, mondrian="class").fit(logits, rare).predict(logits)[:, 3].all()
-
-
-def test_groups_that_cannot_be_used():
-    logits, labels, groups = hard_and_easy(100, 0)
-    for wrong, message in (
-        (None, "groups must be given, got None"),
-        (groups[:9], r"groups must name the group of each of 100 rows, got group of shape \(9,\)"),
-        (np.stack([groups, groups], 1), "groups must be one column here, got 2: group_0, group_1"),
-        ([None, *groups[1:]], "groups must not be missing, got None in row 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ConformalSets(0.1, mondrian="group").fit(logits, labels, groups=wrong)
-    with pytest.raises(TypeError, match="groups must be text or whole numbers, got float64"):
-        ConformalSets(0.1, mondrian="group").fit(logits, labels, groups=np.ones(100))
-    with pytest.raises(ValueError, match="penalty is for score='aps'"):
-        ConformalSets(0.1, score="lac", penalty=0.1).fit(logits, labels)
-    with pytest.raises(ValueError, match="mondrian must be one of None, 'class', 'group', got 'site'"):
-        ConformalSets(0.1, mondrian="site").fit(logits, labels)

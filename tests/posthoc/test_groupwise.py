@@ -199,23 +199,3 @@ def test_tables_of_production_have_columns_of_groups(fitted, tmp_path):
     table.drop(columns="group").to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(PredictionsFileError, match="must have a column 'group'"):
         calibrate_tables(fitted, tmp_path / "new.csv", tmp_path / "out.csv")
-
-
-def test_refusals(fitted):
-    logits, labels, group, _ = drawn(200, 1)
-    for arguments, message in (
-        ({"groups": None}, "groups must be given, got None"),
-        ({"groups": group[:5]}, "groups must name the group of each of 200 rows"),
-        ({"groups": {}}, "groups must have at least one column, got none"),
-        ({"groups": group, "labels": np.zeros(200, int)}, "labels must hold at least two classes"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            GroupwiseCalibration().fit(logits, **({"labels": labels} | arguments))
-    with pytest.raises(ValueError, match="must have at least 50 rows for groups, got 40; use one map for all"):
-        GroupwiseCalibration().fit(logits[:40], labels[:40], groups=group[:40])
-    with pytest.raises(ValueError, match="folds must be a whole number >= 2"):
-        GroupwiseCalibration(folds=1).fit(logits, labels, groups=group)
-    with pytest.raises(TypeError, match="calibrator must be one such as"):
-        GroupwiseCalibration("temperature").fit(logits, labels, groups=group)
-    with pytest.raises(ValueError, match="groups must have the columns of the fit, group, got site"):
-        fitted.predict_proba(logits, groups={"site": group})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from focalcal.posthoc import TemperatureScaling, VectorScaling, label_shift
+from focalcal.posthoc import TemperatureScaling, label_shift
 
 
 def drawn(priors, rows, seed, *, sharpen=1.0):
@@ -97,17 +97,3 @@ def test_subsets_of_cifar_10(resnet):
     own = np.arange(len(kept)), labels[kept]
     calibrated = found.calibrator.predict_proba(probs=probs[kept])
     assert np.log(found.correct(probs[kept])[own]).mean() > np.log(calibrated[own]).mean()
-
-
-def test_refusals():
-    probs, labels = drawn(EQUAL, 300, 0)
-    with pytest.raises(ValueError, match="labels_source must name every class, got no row of class 3 among"):
-        label_shift(probs[labels < 3], labels[labels < 3], probs)
-    with pytest.raises(ValueError, match="probs_target must have the classes of the source in 4 columns, got 2"):
-        label_shift(probs, labels, probs[:, 0])
-    with pytest.raises(TypeError, match="calibrator must be one such as"):
-        label_shift(probs, labels, probs, calibrator=VectorScaling)
-    with pytest.raises(ValueError, match="resamples must be a whole number >= 20"):
-        label_shift(probs, labels, probs, resamples=5)
-    with pytest.raises(ValueError, match="row 7"):
-        label_shift(probs, labels, np.where(np.arange(300)[:, None] == 7, np.nan, probs))

@@ -156,26 +156,3 @@ def test_what_it_shows(truth):
     assert frame["lam"][2] == point.lam
     assert len({len(column) for column in frame.values()}) == 1
     assert json.loads(json.dumps(point.record(), allow_nan=False))["lam"] == point.lam
-
-
-def test_bad_input(truth):
-    eta, labels = truth
-    logits = 1.4 * np.log(eta)
-    with pytest.raises(ValueError, match="logits must not be probabilities"):
-        operating_point(eta, labels)
-    with pytest.raises(ValueError, match=r"at least 100 rows, got 99; .* pass more held-out rows"):
-        operating_point(logits[:99], labels[:99])
-    with pytest.raises(ValueError, match="at least two classes, got one class only"):
-        operating_point(logits, np.zeros(ROWS, int))
-    with pytest.raises(ValueError, match=r"best temperature .* got 0.001: every label .*; check the labels, and pass"):
-        operating_point(logits, logits.argmax(1))
-    with pytest.raises(ValueError, match=r"best temperature .* got 1000: .* less than nothing"):
-        operating_point(logits, logits.argmin(1))
-    with pytest.raises(ValueError, match=r"best temperature .* got 0.001: every label"):
-        operating_point(logits, logits.argmax(1), trained_with=(2.0, 1.0))
-    with pytest.raises(ValueError, match=r"trained_with must be the pair \(gamma, lam\)"):
-        operating_point(logits, labels, trained_with=3.0)
-    with pytest.raises(ValueError, match="gamma"):
-        operating_point(logits, labels, gamma=-1.0)
-    with pytest.raises(ValueError, match="resamples must be a whole number >= 20"):
-        operating_point(logits, labels, resamples=1)

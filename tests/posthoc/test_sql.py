@@ -4,7 +4,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from focalcal.posthoc import BetaCalibration, IsotonicCalibration, PlattScaling, PosteriorRecovery, TemperatureScaling
+from focalcal.posthoc import BetaCalibration, PlattScaling, TemperatureScaling
 
 DRAWS = np.random.default_rng(0)
 ODDS = 3 * DRAWS.normal(size=2000)
@@ -31,14 +31,3 @@ def test_a_database_gives_the_same_probabilities(calibrator, kind):
 def test_extreme_scores_do_not_overflow():
     expression = TemperatureScaling(temperature=1e-3).to_sql("z", kind="logits")
     np.testing.assert_allclose(computed(expression, "z", np.array([-1e300, 0.0, 1e300])), [0, 0.5, 1], atol=1e-300)
-
-
-def test_refusals():
-    with pytest.raises(ValueError, match="writes temperature, Platt and beta maps, got IsotonicCalibration; fit one"):
-        IsotonicCalibration().fit(probs=PROBS, labels=RIGHT).to_sql("p")
-    with pytest.raises(ValueError, match="writes temperature, Platt and beta maps, got PosteriorRecovery"):
-        PosteriorRecovery(gamma=1.0).to_sql("p")
-    with pytest.raises(ValueError, match="for two classes and one column of scores, got a calibrator of 3 classes"):
-        PlattScaling().fit(DRAWS.normal(size=(90, 3)), DRAWS.integers(0, 3, 90)).to_sql("p")
-    with pytest.raises(ValueError, match="column must be the name of the column with the score, got ''"):
-        TemperatureScaling(temperature=2.0).to_sql("")
