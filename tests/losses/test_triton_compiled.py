@@ -16,6 +16,7 @@ from triton.backends.compiler import GPUTarget  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.once,
     pytest.mark.skipif(
         not triton.__version__.startswith("3.7."), reason="counts what the compiler of constraints.txt makes, 3.7"
