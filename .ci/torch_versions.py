@@ -21,7 +21,7 @@ VERSIONS = {"oldest": ["torch==2.4.1", "transformers==5.0.0"], "newest": ["torch
 TESTS = ("losses", "metrics", "posthoc", "contracts", "integrations")
 # Of [dev]: torch itself, what no test of those uses, and triton, of which each torch brings its own version.
 LEFT_OUT = (
-    *("torch", "triton", "ray", "optuna", "tensorboard", "playwright", "quickjs", "ruff", "mypy"),
+    *("torch", "triton", "ray", "tensorboard", "playwright", "quickjs", "ruff", "mypy"),
     *("import-linter", "codespell", "build", "coverage", "pre-commit", "mkdocs", "mkdocs-material", "mkdocstrings"),
     "latex2mathml",
 )

@@ -37,12 +37,12 @@ import torch
 
 from focalcal.lab.store import Protocol, Store
 from focalcal.lab.studies import LocalExecutor
+from focalcal.lab.studies.search_space import rounded
 from focalcal.lab.studies.spec_builder import override_recipe
 from focalcal.lab.studies.tuning import tune
-from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate
 from focalcal.lab.studies.tuning.result import Finalist
-from focalcal.lab.studies.tuning.search import BASELINE, Problem
-from focalcal.lab.studies.tuning.tuner import OBJECTIVES, repeat
+from focalcal.lab.studies.tuning.search import Search, TuneCandidate
+from focalcal.lab.studies.tuning.tuner import methods_of, repeat
 from focalcal.lab.training import recipe
 from focalcal.posthoc import operating_point
 
@@ -82,30 +82,24 @@ SETTINGS = {
 
 def rows(name: str, store: Store, jobs: int) -> Iterator[Row]:
     setting = SETTINGS[name]
-    problem = Problem(
-        recipe=override_recipe(recipe(setting.recipe), setting.changes),
-        objectives=OBJECTIVES,
-        optimizer={},
-        criteria=("nll",),
-        protocol=setting.protocol,
-        store=store,
-        executor=LocalExecutor(jobs),
-    )
-    asked = {"protocol": setting.protocol, "executor": problem.executor, "jobs": jobs, "seeds": SEEDS}
-    grid = tune(problem.recipe, store, sampler="grid", **asked)
-    tuned = tune(problem.recipe, store, **asked)
+    trained = override_recipe(recipe(setting.recipe), setting.changes)
+    search = Search(store, LocalExecutor(jobs), setting.protocol)
+    asked = {"protocol": setting.protocol, "executor": search.executor, "jobs": jobs, "seeds": SEEDS}
+    grid = tune(trained, store, sampler="grid", **asked)
+    tuned = tune(trained, store, **asked)
     stop_if(grid.interrupted or tuned.interrupted)
-    baseline, predicted = finalists(problem, [BASELINE, operating_point_alone(problem)])
-    cells = problem.recipe.epochs * len(grid.trials)
-    once = finalists(problem, [trial.candidate for trial in grid.trials], seeds=1)
-    best = oracle(problem, once)
+    cross_entropy = grid.baseline.candidate
+    baseline, predicted = finalists(search, [cross_entropy, operating_point_alone(search, cross_entropy)])
+    cells = trained.epochs * len(grid.trials)
+    once = finalists(search, [trial.candidate for trial in grid.trials], seeds=1)
+    best = oracle(search, once)
     agreement = np.corrcoef([[cell.mean("nll", split) for cell in once] for split in ("validation", "test")])[0, 1]
     for way, chosen, epochs in (
         ("oracle", best, cells),
         ("grid", grid.winner, grid.epochs),
         ("tune", tuned.winner, tuned.epochs),
-        ("operating point", predicted, 2 * problem.recipe.epochs),
-        ("cross-entropy", baseline, problem.recipe.epochs),
+        ("operating point", predicted, 2 * trained.epochs),
+        ("cross-entropy", baseline, trained.epochs),
     ):
         nll, lowest = chosen.mean("nll", "test"), best.mean("nll", "test")
         apart = chosen.differences(best, "nll", "test")
@@ -124,23 +118,24 @@ def rows(name: str, store: Store, jobs: int) -> Iterator[Row]:
         }
 
 
-def oracle(problem: Problem, once: Sequence[Finalist]) -> Finalist:
+def oracle(search: Search, once: Sequence[Finalist]) -> Finalist:
     best = sorted(once, key=lambda cell: cell.mean("nll", "test"))[:BEST_BY_TEST]
-    several = finalists(problem, [cell.candidate for cell in best])
+    several = finalists(search, [cell.candidate for cell in best])
     return min(several, key=lambda cell: cell.mean("nll", "test"))
 
 
-def operating_point_alone(problem: Problem) -> TuneCandidate:
-    runs, _ = problem.train([BASELINE])
+def operating_point_alone(search: Search, cross_entropy: TuneCandidate) -> TuneCandidate:
+    runs, _ = search.train([cross_entropy], 0)
     try:
-        point = operating_point(runs[BASELINE].predictions("val"), resamples=200)
+        point = operating_point(runs[cross_entropy].predictions("val"), resamples=200)
     except ValueError:  # no best temperature
-        return BASELINE
-    return candidate("fcl", gamma=point.gamma, lam=float(f"{point.lam:.3g}")) if point.helps else BASELINE
+        return cross_entropy
+    fcl = methods_of(cross_entropy.recipe, ("fcl",))["fcl"]
+    return fcl.candidate({"gamma": point.gamma, "lam": rounded(point.lam)}) if point.helps else cross_entropy
 
 
-def finalists(problem: Problem, candidates: Sequence[TuneCandidate], seeds: int = SEEDS) -> list[Finalist]:
-    repeated, interrupted = repeat(problem, list(dict.fromkeys(candidates)), seeds)
+def finalists(search: Search, candidates: Sequence[TuneCandidate], seeds: int = SEEDS) -> list[Finalist]:
+    repeated, interrupted = repeat(search, list(dict.fromkeys(candidates)), seeds)
     stop_if(interrupted)
     found = {finalist.candidate: finalist for finalist in repeated}
     return [found[chosen] for chosen in candidates if chosen in found]

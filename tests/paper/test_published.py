@@ -5,13 +5,9 @@ import json
 import math
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import paper.audits
-import paper.confirmation
-import paper.equal_access
 import paper.instruction_sets
 import paper.not_run
 import paper.publish
@@ -23,7 +19,6 @@ import pytest
 from focalcal.lab.store import Spec, Store
 from focalcal.lab.studies import load_study
 from focalcal.lab.studies.run import run_spec
-from focalcal.lab.studies.tuning.candidates import candidate
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "docs" / "results"
@@ -103,14 +98,6 @@ def test_the_pages_of_audits_say_what_the_records_say(publish):
         assert found[name] in page.translate({ord("\N{NO-BREAK SPACE}"): " ", ord("\N{MINUS SIGN}"): "-"})
 
 
-def test_a_recorded_choice_is_trained_again_as_it_was(publish):
-    for task in paper.trials.recorded_tasks("equal-access"):
-        choices = paper.confirmation.recorded_choices(task)
-        assert {(choice.method, choice.use) for choice in choices} == paper.confirmation.USED
-    again = paper.confirmation.option("fcl(gamma=3, lam=9.71)", 0.1)
-    assert again == replace(candidate("fcl", gamma=3.0, lam=9.71), lr=0.1)
-
-
 ORIGIN = {"instructions", "torch", "focalcal", "commit"}
 
 
@@ -127,9 +114,6 @@ def test_every_writer_of_records_says_where_they_come_from(tmp_path, monkeypatch
         assert {"software", "machine", "temperature"} <= line.keys()
         assert {"focalcal", "torch", "commit"} <= line["software"].keys()
         assert paper.instruction_sets.row("digits", run).keys() >= {*ORIGIN, "validation_temperature"}
-        problem = SimpleNamespace(judgement=lambda run: SimpleNamespace(temperature=1.5))
-        compared = paper.equal_access.on_test(problem, run, "with T")
-        assert compared.items() >= {**paper.record.origin(run), "validation_temperature": 1.5}.items()
     for module in (paper.audits, paper.not_run):
         monkeypatch.setattr(module, "RECORDS", tmp_path)
     monkeypatch.setattr(paper.audits, "PAGES", tmp_path / "pages")
@@ -144,11 +128,10 @@ def test_every_writer_of_records_says_where_they_come_from(tmp_path, monkeypatch
 
 
 def test_older_rows_stay_as_they_are_beside_rows_that_say_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(paper.equal_access, "RECORDS", tmp_path)
     monkeypatch.setattr(paper.trials, "RECORDS", tmp_path)
     older, newer = {"seed": 1, "nll": 0.25}, {"seed": 2, "nll": 0.5, "instructions": "AVX2"}
     for rows in ([older, newer], [newer, older]):
-        paper.equal_access.write("some", rows)
+        paper.record.write_table(tmp_path / "some.csv", rows)
         read = paper.trials.Trials.read("some").rows
         assert {row["seed"]: (row["nll"], row["instructions"]) for row in read} == {1: (0.25, ""), 2: (0.5, "AVX2")}
 

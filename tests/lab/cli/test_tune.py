@@ -33,6 +33,7 @@ class Certain(NoisyNetworks):
 def run(tmp_path, monkeypatch):
     def invoke(networks, recipe, *arguments):
         monkeypatch.setattr("focalcal.lab.studies.LocalExecutor", lambda jobs, options: networks)
+        monkeypatch.setattr("focalcal.lab.studies.RayExecutor", lambda address, **_: networks if address else None)
         asked = ["tune", recipe, "--store", tmp_path / "runs", "-o", "fcl", "--trials", 3, "--seeds", 1, *arguments]
         return CliRunner().invoke(app, list(map(str, asked)))
 
@@ -60,7 +61,14 @@ def test_validation_rows_can_be_asked_for(run, tmp_path):
 def test_a_search_without_an_operating_point_says_why(run):
     result = run(Certain(), "digits_mlp_lite")
     assert result.exit_code == 0, result.output
-    assert "validation rows predict no lam: logits must have a best temperature" in result.stdout
+    assert "lam = 8 stands for the predicted one: logits must have a best temperature" in result.stdout
+
+
+def test_the_runs_can_be_trained_by_a_cluster(run):
+    done = run(NoisyNetworks(), "digits_mlp_lite", "--executor", "ray", "--address", "host:6379")
+    assert done.exit_code == 0, done.output
+    refused = run(NoisyNetworks(), "digits_mlp_lite", "--address", "host:6379")
+    assert "--address names a Ray cluster, got 'host:6379' without it; add --executor ray" in refused.stderr
 
 
 @pytest.mark.parametrize(

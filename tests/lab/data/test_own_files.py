@@ -6,12 +6,14 @@ import pytest
 from pyarrow import csv, parquet
 
 from focalcal.lab.data import load_data
+from focalcal.lab.data.errors import DataSetWarning
 from focalcal.lab.store import Store
 from focalcal.lab.studies import find_gaps, run_spec, spec_of
 from focalcal.lab.studies.spec_builder import override_recipe
 from focalcal.lab.training import recipe
 
 ROWS = 240
+pytestmark = pytest.mark.filterwarnings("ignore::focalcal.lab.data.errors.DataSetWarning")  # gaps make equal inputs
 
 
 @pytest.fixture
@@ -68,6 +70,19 @@ def test_groups_stay_whole(table):
     data = load_data("csv", table, path="mine.csv", label="y", group="patient", drop="part", ids="name")
     patients = [set(rows.groups) for rows in data.splits.values()]
     assert not patients[0] & patients[1] | patients[0] & patients[2] | patients[1] & patients[2]
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_rows_on_both_sides_and_classes_without_a_training_row_are_warned_of(tmp_path):
+    inputs, parts = np.arange(12.0).reshape(6, 2), np.array(["train", "train", "val", "test", "test", "test"])
+    inputs[4:] = inputs[0]
+    np.savez(tmp_path / "mine.npz", inputs=inputs, labels=np.array([0, 1, 1, 0, 1, 2]), split=parts)
+    with pytest.warns(DataSetWarning) as told:
+        load_data("npz", tmp_path, path="mine.npz")
+    assert [str(one.message).partition(";")[0] for one in told] == [
+        "mine: 2 of 3 rows of test have the inputs of a training row",
+        "mine: no training row has the class 2, of which test has 1 rows",
+    ]
 
 
 def test_arrays_texts_and_images(tmp_path):

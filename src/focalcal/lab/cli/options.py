@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from focalcal.cli.options import given, name_values
 if TYPE_CHECKING:
     from focalcal.lab.store import Store as RunStore
     from focalcal.lab.studies import Study
+    from focalcal.lab.studies.grid import Executor
     from focalcal.lab.training import Recipe
 
 _DEFAULT_STORE = "default: $FOCALCAL_STORE, else focalcal-runs."
@@ -45,7 +47,10 @@ Mean = Annotated[
 Std = Annotated[str | None, typer.Option(help="Likewise the standard deviation.")]
 Epochs = Annotated[int | None, typer.Option(help="The number of epochs instead of the recipe's.", min=1, metavar="N")]
 Device = Annotated[str, typer.Option(help="The device that torch uses: cpu, cuda, cuda:1, mps.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="How many runs are trained at a time.", min=1, metavar="N")]
+Jobs = Annotated[
+    int,
+    typer.Option("--jobs", "-j", help="How many cells run at a time; 0 stands for one per core.", min=0, metavar="N"),
+]
 Threads = Annotated[
     int, typer.Option(help="How many threads a run has. Another number can change the last bits.", min=1, metavar="N")
 ]
@@ -53,6 +58,37 @@ TensorBoard = Annotated[Path | None, typer.Option(help="Write the epochs for Ten
 Seeds = Annotated[
     int | None, typer.Option(help="The number of seeds, from 0, in place of the study's.", min=1, metavar="N")
 ]
+
+
+class Engine(StrEnum):
+    """What runs the cells."""
+
+    local = "local"
+    ray = "ray"
+
+
+Executors = Annotated[
+    Engine, typer.Option("--executor", help="Run the cells in processes of this machine, or on a Ray cluster.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="The address of a running Ray cluster; by default one is started here.")
+]
+CpusPerCell = Annotated[float, typer.Option(help="Processors that Ray reserves for a cell.", min=0, metavar="N")]
+GpusPerCell = Annotated[float, typer.Option(help="GPUs that Ray reserves for a cell.", min=0, metavar="N")]
+
+
+def chosen_executor(
+    engine: Engine, jobs: int, address: str | None, cpus: float, gpus: float, **options: Any
+) -> Executor:
+    """What runs cells with these options, `jobs` at a time in processes of this machine, or where Ray has room."""
+    from focalcal.core.processors import available_processors
+    from focalcal.lab.studies import LocalExecutor, RayExecutor
+
+    if address is not None and engine is Engine.local:
+        raise ValueError(f"--address names a Ray cluster, got {address!r} without it; add --executor ray")
+    if engine is Engine.ray:
+        return RayExecutor(address, cpus_per_cell=cpus, gpus_per_cell=gpus, options=options)
+    return LocalExecutor(jobs or available_processors(), options=options)
 
 
 def open_store(folder: Path | None, *, create: bool = False) -> RunStore:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,13 +13,20 @@ from focalcal.cli.options import Json
 from focalcal.cli.output import plain_failures, print_json, to_go_on
 from focalcal.core.processors import available_processors
 from focalcal.lab.cli.options import (
+    Address,
+    CpusPerCell,
     DataDir,
     Device,
+    Engine,
+    Executors,
+    GpusPerCell,
+    Jobs,
     Seeds,
     Store,
     TensorBoard,
     Threads,
     check_device,
+    chosen_executor,
     open_store,
     report_options,
 )
@@ -29,18 +35,10 @@ from focalcal.lab.cli.watch import StudyActivity, live_page
 if TYPE_CHECKING:
     from focalcal.lab.evidence.labels import Labels
     from focalcal.lab.studies import StudyResult
-    from focalcal.lab.studies.grid import Executor
     from focalcal.lab.studies.planning import PlannedCell
 
 INCOMPLETE = 1  # exit code
 _LEFT = ("to train", "to evaluate", "without weights")  # states of cells that are not done
-
-
-class Engine(StrEnum):
-    """What runs the cells."""
-
-    local = "local"
-    ray = "ray"
 
 
 @plain_failures(resumable=True)
@@ -49,12 +47,7 @@ def study(
         str | None, typer.Argument(help="A shipped study, or a .toml file. Without a name the studies are listed.")
     ] = None,
     store: Store = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", "-j", help="How many cells run at a time; 0 stands for one per core.", min=0, metavar="N"
-        ),
-    ] = 0,
+    jobs: Jobs = 0,
     seeds: Seeds = None,
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Run the study's smallest size, to see that it works.")
@@ -68,16 +61,10 @@ def study(
         ),
     ] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the shipped studies.")] = False,
-    executor: Annotated[
-        Engine, typer.Option(help="Run the cells in processes of this machine, or on a Ray cluster.")
-    ] = Engine.local,
-    address: Annotated[
-        str | None, typer.Option(help="The address of a running Ray cluster; by default one is started here.")
-    ] = None,
-    cpus_per_cell: Annotated[
-        float, typer.Option(help="Processors that Ray reserves for a cell.", min=0, metavar="N")
-    ] = 1.0,
-    gpus_per_cell: Annotated[float, typer.Option(help="GPUs that Ray reserves for a cell.", min=0, metavar="N")] = 0.0,
+    executor: Executors = Engine.local,
+    address: Address = None,
+    cpus_per_cell: CpusPerCell = 1.0,
+    gpus_per_cell: GpusPerCell = 0.0,
     device: Device = "cpu",
     threads: Threads = 1,
     data_dir: DataDir = None,
@@ -103,23 +90,17 @@ def study(
     from focalcal.lab.cli.progress import grid_display
     from focalcal.lab.evidence.labels import cell_names
     from focalcal.lab.store.layout import store_folder
-    from focalcal.lab.studies import LocalExecutor, RayExecutor, load_study, plan_study, run_study
+    from focalcal.lab.studies import load_study, plan_study, run_study
     from focalcal.lab.training.determinism import possible_threads
 
-    if address is not None and executor is Engine.local:
-        raise ValueError(f"--address names a Ray cluster, got {address!r} without it; add --executor ray")
     chosen, folder = load_study(name, seeds=seeds, data_dir=data_dir), store_folder(store)
     device, threads, jobs = check_device(device), possible_threads(threads), jobs or available_processors()
+    options = {"device": device, "threads": threads, "data_dir": data_dir, "tensorboard": tensorboard}
+    where = chosen_executor(executor, jobs, address, cpus_per_cell, gpus_per_cell, **options)
     if dry_run:
         plan = plan_study(chosen, folder, smoke=smoke, data_dir=data_dir, device=device, threads=threads)
         _print_plan(plan, chosen.labels(smoke), device=device, jobs=jobs, as_json=as_json)
         return
-    options = {"device": device, "threads": threads, "data_dir": data_dir, "tensorboard": tensorboard}
-    where: Executor = (
-        LocalExecutor(jobs, options=options)
-        if executor is Engine.local
-        else RayExecutor(address, cpus_per_cell=cpus_per_cell, gpus_per_cell=gpus_per_cell, options=options)
-    )
     activity = StudyActivity()
     page = live_page([open_store(folder, create=True)], chosen, smoke=smoke, activity=activity) if watch else None
     with page or nullcontext() as server:

@@ -11,18 +11,25 @@ from focalcal.cli import INTERRUPTED
 from focalcal.cli.options import Json
 from focalcal.cli.output import json_text, plain_failures, print_json, to_go_on
 from focalcal.lab.cli.options import (
+    Address,
     Classes,
+    CpusPerCell,
     DataDir,
     DataOption,
     DataSet,
     Device,
+    Engine,
     Epochs,
+    Executors,
+    GpusPerCell,
     Jobs,
     Mean,
     Model,
     Std,
     Store,
+    Threads,
     check_device,
+    chosen_executor,
     chosen_recipe,
     normalisation,
     open_store,
@@ -30,7 +37,7 @@ from focalcal.lab.cli.options import (
 
 if TYPE_CHECKING:
     from focalcal.lab.store import Store as RunStore
-    from focalcal.lab.studies import LocalExecutor
+    from focalcal.lab.studies.grid import Executor
     from focalcal.lab.studies.study_file import Study
     from focalcal.lab.studies.tuning import TuneResult
 
@@ -69,13 +76,10 @@ def tune(
     finalists: Annotated[
         int, typer.Option(help="How many candidates are repeated over seeds.", min=1, metavar="N")
     ] = 3,
-    sampler: Annotated[str, typer.Option(help="How candidates are chosen: tpe (Optuna's) or grid.")] = "tpe",
-    select: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What to select by: nll (the default) or brier; twice for a pair, whose second may be error."
-        ),
-    ] = None,
+    sampler: Annotated[
+        str, typer.Option(help="Which candidates are tried: of a halton sequence, or every point of a grid.")
+    ] = "halton",
+    select: Annotated[str, typer.Option(help="What to select by: nll or brier.")] = "nll",
     learning_rate: Annotated[bool, typer.Option("--lr", help="Search the learning rate as well.")] = False,
     weight_decay: Annotated[bool, typer.Option("--weight-decay", help="Search the weight decay as well.")] = False,
     epochs: Epochs = None,
@@ -88,12 +92,14 @@ def tune(
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Search a study at its smallest size, to see that it works.")
     ] = False,
-    storage: Annotated[
-        str | None, typer.Option(help="An Optuna storage URL, for a search by several machines.")
-    ] = None,
     store: Store = None,
     jobs: Jobs = 2,
+    executor: Executors = Engine.local,
+    address: Address = None,
+    cpus_per_cell: CpusPerCell = 1.0,
+    gpus_per_cell: GpusPerCell = 0.0,
     device: Device = "cpu",
+    threads: Threads = 1,
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Write tune.html and tune.json into this folder.")] = None,
     as_json: Json = False,
@@ -106,22 +112,23 @@ def tune(
     Example: focalcal tune digits_small_cnn_lite --trials 12 --out tuned
     """
     from focalcal.lab.cli.progress import grid_display
-    from focalcal.lab.studies import LocalExecutor, load_study
+    from focalcal.lab.studies import load_study
     from focalcal.lab.studies.tuning import tune as search
     from focalcal.lab.studies.tuning.tuner import OBJECTIVES
+    from focalcal.lab.training.determinism import possible_threads
 
-    executor = LocalExecutor(jobs, options={"device": check_device(device), "data_dir": data_dir})
+    options = {"device": check_device(device), "threads": possible_threads(threads), "data_dir": data_dir}
+    where = chosen_executor(executor, jobs, address, cpus_per_cell, gpus_per_cell, **options)
     if _is_study(recipe):
         of_recipes = {
             "--objective": objective,
-            "--select": select,
+            "--select": select != "nll",
             "--epochs": epochs,
             "--data-set": data_set,
             "--mean": mean,
             "--data-option": data_option,
             "--classes": classes,
             "--model": model,
-            "--storage": storage,
             "--std": std,
             "--lr": learning_rate,
             "--weight-decay": weight_decay,
@@ -130,7 +137,7 @@ def tune(
         if given := [flag for flag, value in of_recipes.items() if value]:
             raise ValueError(f"{given[0]} is for the search of a recipe; of a study its file says it")
         study = load_study(recipe, seeds=seeds, data_dir=data_dir)
-        _tune_study(study, trials, open_store(store, create=True), executor, smoke=smoke, as_json=as_json)
+        _tune_study(study, trials, open_store(store, create=True), where, smoke=smoke, as_json=as_json)
         return
     if smoke:
         raise ValueError("--smoke is for a study; give a study file with [tune], or lower --epochs and --trials")
@@ -145,13 +152,11 @@ def tune(
             seeds=3 if seeds is None else seeds,
             finalists=finalists,
             sampler=sampler,  # type: ignore[arg-type]  # checked there
-            select=select or "nll",
+            select=select,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
-            executor=executor,
-            jobs=jobs,
+            executor=where,
             data_dir=data_dir,
-            storage=storage,
             on_event=display,
         )
     if out is not None:
@@ -177,7 +182,7 @@ def _is_study(name: str) -> bool:
 
 
 def _tune_study(
-    study: Study, trials: int | None, store: RunStore, executor: LocalExecutor, *, smoke: bool, as_json: bool
+    study: Study, trials: int | None, store: RunStore, executor: Executor, *, smoke: bool, as_json: bool
 ) -> None:
     from dataclasses import replace
 

@@ -11,6 +11,10 @@ class DataSetError(ValueError):
     """A data set's file or folder that cannot be used, by name, with what to do about it."""
 
 
+class DataSetWarning(UserWarning):
+    """What makes a division of one's own rows say less than it seems to."""
+
+
 def problem(path: str | Path, rule: str, received: object, remedy: str) -> DataSetError:
     """The error: which file, what it must be, what there is, what to do."""
     return DataSetError(f"{path}: {rule}, got {received}; {remedy}")

@@ -3,11 +3,12 @@
 A relative path is looked for in the current folder, then in the folder of the data sets. Splits are those of a column
 (or array) that says train, val or test in each row; else shares of the rows, every class divided alike, or shares of
 the groups where a column names them. Whatever is fitted (means, quantiles, categories, words) is fitted to the
-training rows alone.
+training rows alone. Equal rows on both sides of a division, and classes without a training row, are warned of.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from focalcal.core.checks import one_of
 from focalcal.core.extras import required
 from focalcal.lab.data.columns import Encoder, standardised
 from focalcal.lab.data.documents import Documents, tokenised
-from focalcal.lab.data.errors import problem, reading
+from focalcal.lab.data.errors import DataSetWarning, problem, reading
 from focalcal.lab.data.examples import SPLITS, DataSet, Examples, numbered_ids
 from focalcal.lab.data.image_cache import decode_images
 from focalcal.lab.data.splits import by_group, hold_out, stratified
@@ -70,7 +71,7 @@ def load_npz(
     if features:
         splits = standardised(splits, scale)
     words = tuple(f"token {k}" for k in range(int(inputs.max(initial=0)) + 1)) if inputs.dtype == np.int64 else None
-    return _data_set(file, names, splits, vocabulary=words)
+    return _looked_at(_data_set(file, names, splits, vocabulary=words))
 
 
 def load_table(
@@ -115,7 +116,7 @@ def load_table(
     encoder = Encoder.fitted(table.select(used), taken["train"], categories, scale=scale, encoding=encoding)
     inputs = encoder.encode(table)
     splits = {part: replace(examples, inputs=inputs[taken[part]]) for part, examples in parts.items()}
-    return _data_set(file, names, splits, categories=encoder.sizes, columns=encoder.describe())
+    return _looked_at(_data_set(file, names, splits, categories=encoder.sizes, columns=encoder.describe()))
 
 
 def load_texts(
@@ -140,7 +141,7 @@ def load_texts(
     texts = [str(value or "") for value in _column(file, table, text).to_pylist()]
     rows = _rows(file, np.arange(len(labels))[:, None], labels, about)
     data = _data_set(file, names, _divided(file, rows, about["split"], validation, test, seed))
-    return tokenised(data, Documents(texts, labels, rows.ids), num_words, length)
+    return _looked_at(tokenised(data, Documents(texts, labels, rows.ids), num_words, length))
 
 
 def load_images(
@@ -173,7 +174,7 @@ def load_images(
     pixels = decode_images(paths, size=size, mode=mode, cache=root / ".decoded")
     rows = Examples(pixels, labels, np.array([str(image.relative_to(root)) for image in paths]))
     parts = np.array([part for _, part in found]) if given else None
-    return _data_set(root, names, _divided(root, rows, parts, validation, test, seed), files=[root])
+    return _looked_at(_data_set(root, names, _divided(root, rows, parts, validation, test, seed), files=[root]))
 
 
 def _file(folder: Path, path: str, suffixes: tuple[str, ...]) -> Path:
@@ -294,3 +295,25 @@ def _data_set(
         provenance={"files": [file.name], "partial": False, **facts},
         files=list(files or [file]),
     )
+
+
+def _looked_at(data: DataSet) -> DataSet:
+    """The data; warns of what a reader of their results would want to know."""
+    trained = {row.tobytes() for row in data.train.inputs}
+    for split, rows in {"val": data.val, "test": data.test}.items():
+        if known := sum(row.tobytes() in trained for row in rows.inputs):
+            warnings.warn(
+                f"{data.name}: {known} of {len(rows)} rows of {split} have the inputs of a training row; if they are "
+                "the same cases, name the column that tells so as group, or remove them",
+                DataSetWarning,
+                stacklevel=3,
+            )
+        if strange := np.setdiff1d(rows.labels, data.train.labels).tolist():
+            warnings.warn(
+                f"{data.name}: no training row has the class {', '.join(data.classes[at] for at in strange)}, of "
+                f"which {split} has {int(np.isin(rows.labels, strange).sum())} rows; divide the rows otherwise, or "
+                "leave it out",
+                DataSetWarning,
+                stacklevel=3,
+            )
+    return data

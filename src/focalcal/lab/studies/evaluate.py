@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ import numpy as np
 import torch
 
 from focalcal.core.extras import required
-from focalcal.lab.data import OWN_DATA, DataSet, Examples, fingerprint, load_data
-from focalcal.lab.data.errors import reading
+from focalcal.lab.data import OWN_DATA, DataSet, Examples, data_options, fingerprint, load_data
+from focalcal.lab.data.errors import DataSetWarning, reading
 from focalcal.lab.data.examples import numbered_ids
 from focalcal.lab.data.own_files import read_table
 from focalcal.lab.store import Evaluations, Run, RunProblem, Store
@@ -246,17 +247,22 @@ def _test_set(path: Path, data: DataSet, recipe: Recipe, data_dir: Path | None) 
 def _load_own_rows(path: Path, recipe: Recipe, data_dir: Path | None) -> tuple[Examples, dict[str, Any]]:
     """The rows of a file like the one that a run was trained on, encoded by that run's training rows.
 
-    The loader is given one file: the old rows in the splits that they had, and the new ones to be tested.
+    The loader is given one file: the old rows in the splits that they had, and the new ones to be tested. Columns that
+    are no inputs, which a run dropped or never read, need not be in the new file.
     """
     options = dict(recipe.data_options)
-    trained = load_data(recipe.data_set, data_dir, **options)
-    old = Path(trained.files[0])
-    split_of = {one: split for split in ("train", "val") for one in trained.splits[split].ids.tolist()}
-    with TemporaryDirectory() as folder:
-        join = _join_arrays if old.suffix == ".npz" else _join_tables
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataSetWarning)  # it was given when the run was trained
+        trained = load_data(recipe.data_set, data_dir, **options)
+        old = Path(trained.files[0])
+        split_of = {one: split for split in ("train", "val") for one in trained.splits[split].ids.tolist()}
         file = Path(folder) / f"{old.stem}{'.npz' if old.suffix == '.npz' else '.parquet'}"
-        rows = join(old, path, file, str(options.get("ids", "")), str(options.get("split", "")), split_of)
-        joined = load_data(recipe.data_set, data_dir, **{**options, "path": str(file), "split": _SPLIT})
+        if old.suffix == ".npz":
+            rows = _join_arrays(old, path, file, split_of)
+        else:
+            rows = _join_tables(old, path, file, {**data_options(recipe.data_set), **options}, split_of)
+        kept = {name: value for name, value in options.items() if name != "drop"}
+        joined = load_data(recipe.data_set, data_dir, **{**kept, "path": str(file), "split": _SPLIT})
     if strange := [name for name in joined.classes if name not in trained.classes]:
         raise ValueError(f"{path} must have the classes of {old.name}, got {', '.join(strange)} too; leave it out")
     if fingerprint(joined.train) != fingerprint(trained.train):
@@ -269,11 +275,16 @@ def _load_own_rows(path: Path, recipe: Recipe, data_dir: Path | None) -> tuple[E
     }
 
 
-def _join_tables(old: Path, new: Path, file: Path, ids: str, split: str, split_of: Mapping[Any, str]) -> int:
-    """Write the rows of both tables with a column of splits; how many are new."""
+def _join_tables(old: Path, new: Path, file: Path, options: Mapping[str, Any], split_of: Mapping[Any, str]) -> int:
+    """Write the columns of both tables that the loader reads, with one of splits; how many rows are new."""
     arrow, parquet = (required(module, purpose="Reading a table") for module in ("pyarrow", "pyarrow.parquet"))
     table, more = (read_table(path) for path in (old, new))
-    names = [name for name in table.column_names if name != split]
+    if "text" in options:
+        unread = set(table.column_names) - {options[what] for what in ("text", "label", "group", "ids")}
+    else:
+        drop = options["drop"].split(",") if isinstance(options["drop"], str) else options["drop"]
+        unread = {options["split"], *(name.strip() for name in drop)}
+    ids, names = options["ids"], [name for name in table.column_names if name not in unread]
     if lacking := [name for name in names if name not in more.column_names]:
         raise ValueError(f"{new} must have the columns of {old.name}, got none called {', '.join(lacking)}; add them")
     try:
@@ -287,7 +298,7 @@ def _join_tables(old: Path, new: Path, file: Path, ids: str, split: str, split_o
     return int(more.num_rows)
 
 
-def _join_arrays(old: Path, new: Path, file: Path, ids: str, split: str, split_of: Mapping[Any, str]) -> int:
+def _join_arrays(old: Path, new: Path, file: Path, split_of: Mapping[Any, str]) -> int:
     """The same of arrays."""
     with reading(new, "an .npz file of arrays"), np.load(old) as arrays, np.load(new, allow_pickle=False) as more:
         rows, count = len(more["inputs"]), len(arrays["inputs"])

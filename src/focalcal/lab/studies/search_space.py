@@ -7,12 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import optuna
 
 _DIGITS = 3  # of a number that was searched, so that a trial and the line to paste are the same run
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
@@ -21,17 +18,12 @@ _DRAWN_AT_MOST = 50  # times the points wanted: a coarse space has fewer differe
 
 @dataclass(frozen=True)
 class Range:
-    """Where a number is searched, the points of a grid over it, and the recipe's own value if that is among them."""
+    """Where a number is searched, and the points of a grid over it."""
 
     low: float
     high: float
     grid: tuple[float, ...] = ()
     log: bool = False
-    own: float | None = None
-
-    def suggest(self, trial: optuna.trial.BaseTrial, name: str) -> float:
-        """The sampler's choice, rounded."""
-        return rounded(trial.suggest_float(name, self.low, self.high, log=self.log))
 
     def clip(self, value: float) -> float:
         """The nearest number of the range."""

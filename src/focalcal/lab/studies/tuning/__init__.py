@@ -11,26 +11,24 @@ from typing import TYPE_CHECKING
 from focalcal.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from focalcal.lab.studies.tuning.candidates import TuneCandidate as TuneCandidate
-    from focalcal.lab.studies.tuning.equal_trials import EqualTrial as EqualTrial
-    from focalcal.lab.studies.tuning.equal_trials import TunedStudy as TunedStudy
-    from focalcal.lab.studies.tuning.equal_trials import tune_study as tune_study
     from focalcal.lab.studies.tuning.judgement import Judgement as Judgement
     from focalcal.lab.studies.tuning.judgement import judge as judge
     from focalcal.lab.studies.tuning.result import TuneResult as TuneResult
+    from focalcal.lab.studies.tuning.search import TuneCandidate as TuneCandidate
+    from focalcal.lab.studies.tuning.tuned_study import TunedStudy as TunedStudy
+    from focalcal.lab.studies.tuning.tuned_study import tune_study as tune_study
     from focalcal.lab.studies.tuning.tuner import tune as tune
 
 _HOME = {
-    "EqualTrial": "equal_trials",
-    "TunedStudy": "equal_trials",
-    "tune_study": "equal_trials",
-    "TuneCandidate": "candidates",
+    "TunedStudy": "tuned_study",
+    "tune_study": "tuned_study",
+    "TuneCandidate": "search",
     "Judgement": "judgement",
     "TuneResult": "result",
     "judge": "judgement",
     "tune": "tuner",
 }
 
-__all__ = ["EqualTrial", "Judgement", "TuneCandidate", "TuneResult", "TunedStudy", "judge", "tune", "tune_study"]
+__all__ = ["Judgement", "TuneCandidate", "TuneResult", "TunedStudy", "judge", "tune", "tune_study"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from focalcal.lab.training import RECIPES
 
 if TYPE_CHECKING:
     from focalcal.lab.studies.study_file import Study
-    from focalcal.lab.studies.study_grid import StudyGrid, StudyObjective, StudySetting
-    from focalcal.lab.training import Recipe
-
-Pick = tuple["StudySetting", "StudyObjective", "Recipe", dict[str, Any]]
+    from focalcal.lab.studies.study_grid import StudyGrid
+    from focalcal.lab.studies.tuning.search import TuneCandidate
 
 
-def chosen_study(study: Study, grid: StudyGrid, picks: Iterable[Pick]) -> str:
+def chosen_study(study: Study, grid: StudyGrid, picks: Sequence[TuneCandidate]) -> str:
     """A setting for every pick, with its recipe's changes and one objective; title, seeds and protocol of the study."""
-    picks = list(picks)
-    known = [name for _, objective, *_ in picks for name in (objective.name, objective.label)]
+    known = [name for pick in picks for name in (pick.objective, pick.method.objective.label)]
     head = {
         "title": f"{study.title} (tuned, equal budgets)",
         "description": study.description,
@@ -33,12 +30,13 @@ def chosen_study(study: Study, grid: StudyGrid, picks: Iterable[Pick]) -> str:
         _table("", head),
         _table("[protocol]", {name: value for name, value in protocol.items() if value is not None}),
     ]
-    for setting, objective, recipe, options in picks:
+    for pick in picks:
+        setting, objective = pick.method.setting, pick.method.objective
         base = RECIPES[setting.base].as_dict()
-        changes = {name: value for name, value in recipe.as_dict().items() if value != base[name]}
+        changes = {name: value for name, value in pick.recipe.as_dict().items() if value != base[name]}
         parts.append(_table("[[settings]]", {"recipe": setting.base, "label": setting.label, **changes}))
         named = {"name": objective.name, "label": objective.label}
-        parts.append(_table("[[settings.objectives]]", {**named, **{name: [value] for name, value in options.items()}}))
+        parts.append(_table("[[settings.objectives]]", {**named, **{name: [value] for name, value in pick.options}}))
     return "\n".join(parts)
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focalcal.core.atomic import write_atomically
 from focalcal.lab.objectives import looks, short_name
-from focalcal.lab.studies.tuning.tables import finalist_table, trial_table
 from focalcal.metrics import METRICS
 from focalcal.pages.page import Page, Section, html_table, render
 from focalcal.pages.palette import palette_css
@@ -46,13 +42,13 @@ def tuning_page(result: TuneResult, title: str) -> str:
         sections.append(Section(name, heading, body))
 
     if result.finalists:
-        add("finalists", "Finalists against cross-entropy", _FINALISTS, finalist_table(result))
+        add("finalists", "Finalists against cross-entropy", _FINALISTS, result.finalist_table())
     if sum(trial["objective"] == "fcl" for trial in data["trials"]) > 1:
         add("surface", "FCL over gamma and lam", f"Validation {data['criterion']} of each trial, raw or scaled.")
     if len(data["trials"]) > 1:
         add("front", f"{data['criterion']} against error", "")
     if result.trials:
-        tables["trials"] = trial_table(result)
+        tables["trials"] = result.trial_table()
         body = html_table("trials", "Trials", tables["trials"], _TRIALS, quiet=True)
         sections.append(Section("trials", "Trials", body))
     return Page(
@@ -71,13 +67,8 @@ def tuning_page(result: TuneResult, title: str) -> str:
     ).html()
 
 
-def write_tuning_page(result: TuneResult, path: str | os.PathLike[str], title: str) -> None:
-    """Write the page."""
-    write_atomically(Path(path), tuning_page(result, title).encode())
-
-
 def _data(result: TuneResult) -> dict[str, Any]:
-    criterion = result.criteria[0]
+    criterion = result.criterion
     front = result.front(criterion)
     trials = [
         {

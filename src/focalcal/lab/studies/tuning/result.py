@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focalcal.core.atomic import write_atomically
 from focalcal.losses import LOSSES
+from focalcal.pages.tables import Table
 from focalcal.stats import PairedInterval, bootstrap_ci
 
 if TYPE_CHECKING:
-    from focalcal.lab.studies.tuning.candidates import TuneCandidate
     from focalcal.lab.studies.tuning.judgement import Judgement
-    from focalcal.lab.studies.tuning.search import TuneTrial
+    from focalcal.lab.studies.tuning.search import TuneCandidate, TuneTrial
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +60,17 @@ class Finalist:
 class TuneResult:
     """What was tried and what was chosen, on validation rows; the test rows were read for the finalists alone.
 
-    Args:
-        trials: in the order of the search, with the first seed.
-        finalists: best first, cross-entropy always among them, over all seeds; empty if the search was interrupted.
-        criteria: what was minimised; the first decides.
-        epochs: trained by this search in all, runs that were there before included.
-        interrupted: whether Ctrl-C ended the search; the same call goes on.
-        notes: what else there is to know, in sentences.
-
-    >>> from focalcal.lab.studies.tuning import tune
-    >>> result = tune("digits_small_cnn_lite", "runs", trials=8)  # doctest: +SKIP
-    >>> print(result.sentence)  # doctest: +SKIP
+    trials       in the order of the search, with the first seed
+    finalists    best first, cross-entropy always among them, over all seeds; empty if the search was interrupted
+    criterion    what was minimised, "nll" or "brier"
+    epochs       trained by this search in all, runs that were there before included
+    interrupted  whether Ctrl-C ended the search; the same call goes on
+    notes        what else there is to know, in sentences
     """
 
     trials: tuple[TuneTrial, ...]
     finalists: tuple[Finalist, ...]
-    criteria: tuple[str, ...]
+    criterion: str
     epochs: int
     interrupted: bool
     notes: tuple[str, ...] = ()
@@ -84,7 +81,7 @@ class TuneResult:
         best, baseline = self.finalists[0], self.baseline
         if best is baseline:
             return best
-        return best if best.differences(baseline, self.criteria[0]).high < 0 else baseline
+        return best if best.differences(baseline, self.criterion).high < 0 else baseline
 
     @property
     def baseline(self) -> Finalist:
@@ -106,7 +103,7 @@ class TuneResult:
         """What to do, and what it is worth on test rows."""
         if not self.finalists:
             return "The search was interrupted before its finalists were trained; the same call goes on."
-        criterion, winner, baseline = self.criteria[0], self.winner, self.baseline
+        criterion, winner, baseline = self.criterion, self.winner, self.baseline
         if winner is baseline:
             with_temperature = f", with temperature {winner.temperature:.3g}" if winner.scaled else ""
             return (
@@ -123,20 +120,55 @@ class TuneResult:
 
     def front(self, first: str = "nll", second: str = "error") -> list[TuneTrial]:
         """The trials that no other is at least as good as in both criteria and better in one, by the first."""
-        return pareto_front(self.trials, first, second)
+        front: list[TuneTrial] = []
+        for trial in sorted(self.trials, key=lambda trial: [trial.judgement.best(name) for name in (first, second)]):
+            if not front or trial.judgement.best(second) < front[-1].judgement.best(second):
+                front.append(trial)
+        return front
 
     def frame(self) -> dict[str, list[Any]]:
         """One row per trial as columns, which `pandas.DataFrame` takes."""
         rows = [trial_row(trial) for trial in self.trials]
         return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
-    def html(self, path: str | os.PathLike[str], *, title: str = "Which objective, gamma and lam?") -> None:
-        """Write a page that needs nothing else."""
-        from focalcal.lab.studies.tuning.page import (
-            write_tuning_page,  # the page kit is loaded where a page is asked for
+    def trial_table(self) -> Table:
+        """One row per trial, best first, as validation rows judge it with the first seed."""
+        criterion = self.criterion
+        trials = sorted(self.trials, key=lambda trial: trial.judgement.best(criterion))
+        scores = [trial.judgement for trial in trials]
+        return Table(
+            {
+                "candidate": [trial.candidate.name for trial in trials],
+                criterion: [score.mean(criterion, scaled=False) for score in scores],
+                f"{criterion} scaled": [score.mean(criterion, scaled=True) for score in scores],
+                "error %": [100 * score.error for score in scores],
+                "T": [score.temperature for score in scores],
+                "error guard": ["passed" if trial.feasible else "higher error" for trial in trials],
+            },
+            digits=4,
         )
 
-        write_tuning_page(self, path, title)
+    def finalist_table(self) -> Table:
+        """One row per finalist, best first, over all seeds, with its difference from cross-entropy."""
+        criterion, baseline = self.criterion, self.baseline
+        gains = [finalist.differences(baseline, criterion) for finalist in self.finalists]
+        return Table(
+            {
+                "finalist": [finalist.name for finalist in self.finalists],
+                f"validation {criterion}": [finalist.mean(criterion) for finalist in self.finalists],
+                "minus cross-entropy": [gain.mean for gain in gains],
+                "low": [gain.low for gain in gains],
+                "high": [gain.high for gain in gains],
+                f"test {criterion}": [finalist.mean(criterion, "test") for finalist in self.finalists],
+            },
+            digits=4,
+        )
+
+    def html(self, path: str | os.PathLike[str], *, title: str = "Which objective, gamma and lam?") -> None:
+        """Write a page that needs nothing else."""
+        from focalcal.lab.studies.tuning.page import tuning_page  # the page kit is loaded where a page is asked for
+
+        write_atomically(Path(path), tuning_page(self, title).encode())
 
     def record(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -145,9 +177,9 @@ class TuneResult:
                 "candidate": finalist.name,
                 "scaled": finalist.scaled,
                 "temperature": finalist.temperature,
-                "validation": {name: finalist.mean(name) for name in (*self.criteria, "error")},
-                "test": {name: finalist.mean(name, "test") for name in (*self.criteria, "error")},
-                "minus_cross_entropy": asdict(finalist.differences(self.baseline, self.criteria[0])),
+                "validation": {name: finalist.mean(name) for name in (self.criterion, "error")},
+                "test": {name: finalist.mean(name, "test") for name in (self.criterion, "error")},
+                "minus_cross_entropy": asdict(finalist.differences(self.baseline, self.criterion)),
             }
             for finalist in self.finalists
         ]
@@ -164,10 +196,8 @@ class TuneResult:
 
     def __str__(self) -> str:
         """Trials and finalists as tables, best first, then the sentence and the line to paste."""
-        from focalcal.lab.studies.tuning.tables import finalist_table, trial_table
-
-        parts = [trial_table(self).text()] if self.trials else []
-        parts += [finalist_table(self).text()] if self.finalists else []
+        parts = [self.trial_table().text()] if self.trials else []
+        parts += [self.finalist_table().text()] if self.finalists else []
         parts += [self.sentence, *self.notes]
         return "\n".join([*parts, *([f"\n    loss = {self.paste}"] if self.finalists else [])])
 
@@ -183,8 +213,7 @@ def trial_row(trial: TuneTrial) -> dict[str, Any]:
         "candidate": trial.candidate.name,
         "objective": trial.candidate.objective,
         **{name: options.get(name) for name in ("gamma", "lam", "epsilon")},
-        "lr": trial.candidate.lr,
-        "weight_decay": trial.candidate.weight_decay,
+        **{name: trial.candidate.changed.get(name) for name in ("lr", "weight_decay")},
         "nll": scores.mean("nll", scaled=False),
         "scaled_nll": scores.mean("nll", scaled=True),
         "brier": scores.mean("brier", scaled=False),
@@ -194,18 +223,6 @@ def trial_row(trial: TuneTrial) -> dict[str, Any]:
         "feasible": trial.feasible,
         "key": trial.run.key,
     }
-
-
-def pareto_front(trials: Iterable[TuneTrial], first: str, second: str) -> list[TuneTrial]:
-    """See `TuneResult.front`."""
-    points = sorted(((t.judgement.best(first), t.judgement.best(second)), i, t) for i, t in enumerate(trials))
-    front: list[TuneTrial] = []
-    lowest = float("inf")
-    for (_, value), _, trial in points:
-        if value < lowest:
-            front.append(trial)
-            lowest = value
-    return front
 
 
 def _line(candidate: TuneCandidate) -> str:

@@ -1,98 +1,114 @@
-"""The search itself: an Optuna study whose trials are runs of a store."""
+"""Candidates of a search, their runs, and what validation rows say of them: for `[tune]` of a study and for `tune`."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import shlex
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from focalcal.core.extras import required
 from focalcal.lab.store import Run
+from focalcal.lab.store.spec import NOTHING_MORE
 from focalcal.lab.studies.completeness import examine_cells
 from focalcal.lab.studies.grid import run_grid
-from focalcal.lab.studies.search_space import SPACE
-from focalcal.lab.studies.tuning.candidates import TuneCandidate, candidate, grid, suggest, usual
+from focalcal.lab.studies.own_data import own_fingerprint
+from focalcal.lab.studies.search_space import Dimension, points, rounded
+from focalcal.lab.studies.spec_builder import known_options, override_recipe, spec_of
 from focalcal.lab.studies.tuning.judgement import Judgement, check_held_out, judge
 from focalcal.posthoc import operating_point
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
-    import optuna
-
-    from focalcal.lab.store import Protocol, Spec, Store
+    from focalcal.lab.store import Evaluations, Protocol, Spec, Store
     from focalcal.lab.studies.events import OnEvent
     from focalcal.lab.studies.grid import Executor
-    from focalcal.lab.studies.search_space import Range
+    from focalcal.lab.studies.study_grid import StudyObjective, StudySetting
     from focalcal.lab.training import Recipe
 
-Sampler = Literal["tpe", "grid"]
-BASELINE = candidate("ce")
-_GAMMA, _OTHER_GAMMAS = 3.0, (2.0, 5.0)  # of the first guesses
-_ASKED_AT_MOST = 5  # times the trials wanted: a small space has fewer different candidates than that
+_DECAY = 1e-4  # of which multiples are tried where a recipe has no weight decay
+_NOTHING_TO_CANCEL = 8.0  # lam where cross-entropy is not over-confident: the Brier score has most of the say
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What is searched, and where it is trained; `fingerprint` is of data that are not shipped."""
+@dataclass(frozen=True, eq=False)
+class TunedMethod:
+    """An objective in a setting, with its recipe and the options that its search begins with."""
 
-    recipe: Recipe
-    objectives: tuple[str, ...]
-    optimizer: Mapping[str, Range]
-    criteria: tuple[str, ...]
-    protocol: Protocol
-    store: Store
-    executor: Executor
-    fingerprint: str | None = None
-    on_event: OnEvent | None = field(default=None, repr=False)
-    _judgements: dict[str, Judgement] = field(default_factory=dict, init=False, repr=False)
+    setting: StudySetting
+    objective: StudyObjective
 
-    def spec(self, chosen: TuneCandidate, seed: int = 0) -> Spec:
-        """The run of a candidate."""
-        return chosen.spec(self.recipe, seed=seed, protocol=self.protocol, fingerprint=self.fingerprint)
+    @property
+    def place(self) -> str:
+        """What the setting is called."""
+        return self.setting.label or f"{self.setting.recipe.data_set}/{self.setting.recipe.model}"
 
     @property
     def name(self) -> str:
-        """Of the Optuna study: the same for the same question, so that the same call goes on with it."""
-        ranges = sorted((name, values.low, values.high) for name, values in self.optimizer.items())
-        asked = [self.spec(BASELINE).key, self.objectives, ranges, self.criteria]
-        digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:10]
-        return f"{self.recipe.data_set.replace(':', '.')}-{self.recipe.model.replace(':', '.')}-{digest}"
+        """What the objective is called."""
+        return self.objective.label or self.objective.name
 
-    def params(self, chosen: TuneCandidate) -> dict[str, Any] | None:
-        """A candidate as the sampler names it; None if the recipe's own value of what is searched is out of range."""
-        own = {name: limits.own for name, limits in self.optimizer.items()} | chosen.params
-        return None if None in own.values() else own
+    def candidate(self, options: Mapping[str, Any], rate: float = 1.0, decay: float = 1.0) -> TuneCandidate:
+        """At these options, beside those that are given, and multiples of the recipe's learning rate and weight decay.
 
-    def candidate(self, params: Mapping[str, Any]) -> TuneCandidate:
-        """What Optuna's parameters stand for."""
-        import optuna
+        Of a recipe without weight decay these are multiples of 1e-4, and 1 stands for none.
+        """
+        own = self.setting.recipe.optimizer
+        changes: dict[str, float] = {}
+        if rate != 1:
+            changes["lr"] = rounded(rate * own.lr)
+        if decay != 1:
+            changes["weight_decay"] = rounded(decay * (own.weight_decay or _DECAY))
+        recipe = override_recipe(self.setting.recipe, {"optimizer": changes}) if changes else self.setting.recipe
+        return TuneCandidate(self, tuple(sorted({**self.objective.options, **options}.items())), recipe)
 
-        return suggest(optuna.trial.FixedTrial(dict(params)), self.objectives, self.optimizer)
+    def candidates(
+        self, rate: Dimension, decay: Dimension, number: int, seed: int, **known: Any
+    ) -> Iterator[TuneCandidate]:
+        """At most `number` points of the space, see `search_space.points`; options that are known are not searched."""
+        space = {name: where for name, where in self.objective.search.items() if name not in known}
+        for at_rate, at_decay, *values in points([rate, decay, *space.values()], number, seed=seed):
+            yield self.candidate({**known, **dict(zip(space, values, strict=True))}, at_rate, at_decay)
 
-    def judgement(self, run: Run) -> Judgement:
-        """What the validation rows say of a run, worked out once."""
-        if run.key not in self._judgements:
-            self._judgements[run.key] = judge(run.predictions("val"))
-        return self._judgements[run.key]
+    def first(self, rate: Dimension, decay: Dimension, **known: Any) -> TuneCandidate:
+        """The recipe's own values and the objective's defaults, where the space has them."""
+        given, defaults = {**self.objective.options, **known}, known_options(self.objective.name)
+        options = {name: given.get(name, where.start(defaults[name])) for name, where in self.objective.search.items()}
+        return self.candidate({**options, **known}, rate.start(1), decay.start(1))
 
-    def values(self, run: Run) -> list[float]:
-        """What Optuna minimises."""
-        return [self.judgement(run).best(criterion) for criterion in self.criteria]
 
-    def train(self, candidates: Iterable[TuneCandidate], seed: int = 0) -> tuple[dict[TuneCandidate, Run], bool]:
-        """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
-        specs = {chosen: self.spec(chosen, seed) for chosen in candidates}
-        outcome = run_grid(specs.values(), self.store, executor=self.executor, on_event=self.on_event)
-        stored = examine_cells(specs.values(), self.store)
-        runs = {chosen: stored.get(spec.key) for chosen, spec in specs.items()}
-        return {chosen: run for chosen, run in runs.items() if isinstance(run, Run)}, outcome.interrupted
+@dataclass(frozen=True)
+class TuneCandidate:
+    """A method with its options, and its recipe at a learning rate and weight decay."""
+
+    method: TunedMethod
+    options: tuple[tuple[str, Any], ...]
+    recipe: Recipe
+
+    @property
+    def objective(self) -> str:
+        """The name of the loss."""
+        return self.method.objective.name
+
+    @property
+    def changed(self) -> dict[str, float]:
+        """Learning rate and weight decay where they are not the recipe's own."""
+        mine, own = self.recipe.optimizer, self.method.setting.recipe.optimizer
+        names = ("lr", "weight_decay")
+        return {name: getattr(mine, name) for name in names if getattr(mine, name) != getattr(own, name)}
+
+    @property
+    def name(self) -> str:
+        """For tables, e.g. fcl(gamma=3, lam=0.5)."""
+        shown = {
+            name: value
+            for name, value in self.options
+            if isinstance(value, int | float) or name in self.method.objective.search
+        }
+        parts = [
+            f"{name}={value:g}" if isinstance(value, int | float) else f"{name}={value}"
+            for name, value in {**shown, **self.changed}.items()
+        ]
+        return f"{self.objective}({', '.join(parts)})" if parts else self.objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,140 +121,90 @@ class TuneTrial:
     candidate: TuneCandidate
     run: Run
     judgement: Judgement
-    feasible: bool
+    feasible: bool = True
+
+    @property
+    def method(self) -> TunedMethod:
+        """Of which it is a trial."""
+        return self.candidate.method
+
+    def against(self, baseline: TuneTrial) -> TuneTrial:
+        """The same, `feasible` told."""
+        more_wrong = self.judgement.wrong.astype(float) - baseline.judgement.wrong
+        standard_error = more_wrong.std() / math.sqrt(len(more_wrong))
+        return replace(self, feasible=bool(more_wrong.mean() <= 2 * standard_error))
 
 
-class Searched(NamedTuple):
-    """The trials, whether Ctrl-C ended the search early, and what else there is to know, in sentences."""
+@dataclass(eq=False)
+class Search:
+    """Where candidates are trained; `notes` are what there is to know, and of whom."""
 
-    trials: list[TuneTrial]
-    interrupted: bool
-    notes: tuple[str, ...] = ()
+    store: Store
+    executor: Executor
+    protocol: Protocol
+    evaluations: Evaluations = NOTHING_MORE
+    data_dir: Path | None = None
+    on_event: OnEvent | None = None
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    _judgements: dict[str, Judgement] = field(default_factory=dict, init=False)
+    _fingerprints: dict[Any, str | None] = field(default_factory=dict, init=False)
 
+    def note(self, what: str, whom: str) -> None:
+        """Say it, once for all of whom it is true."""
+        self.notes.setdefault(what, []).append(whom)
 
-def search(
-    problem: Problem, *, trials: int, sampler: Sampler, seed: int, jobs: int, storage: str | None = None
-) -> Searched:
-    """Train and judge candidates until so many different ones are there.
+    def sentences(self) -> tuple[str, ...]:
+        """The notes."""
+        return tuple(f"{'; '.join(dict.fromkeys(whom))}: {what}" for what, whom in self.notes.items())
 
-    Cross-entropy comes first, then focal loss (FCL with lam = 0), FCL at the lams that cross-entropy's validation rows
-    predict for several gammas, and every other objective at its usual options; then every point of a grid, or what
-    Optuna's TPE asks for. Trials of an earlier call count. A run that fails is left out.
-    """
-    runs, interrupted = problem.train([BASELINE])
-    if BASELINE not in runs:
-        if interrupted:
-            return Searched([], interrupted=True)
-        raise ValueError(
-            f"cross-entropy must be trained first, and {problem.spec(BASELINE).name} could not be; "
-            f"`focalcal runs failures --store {shlex.quote(str(problem.store.path))}` says why"
+    def train(self, candidates: Iterable[TuneCandidate], seed: int) -> tuple[dict[TuneCandidate, Run], bool]:
+        """The runs that there are after the missing ones were trained; and whether Ctrl-C ended that early."""
+        specs = {candidate: self.spec(candidate, seed) for candidate in candidates}
+        outcome = run_grid(
+            specs.values(), self.store, executor=self.executor, evaluations=self.evaluations, on_event=self.on_event
         )
-    check_held_out(runs[BASELINE].predictions("val"))
-    baseline, notes, predicted = problem.judgement(runs[BASELINE]), list[str](), list[TuneCandidate]()
-    try:
-        predicted = _predicted(problem, runs[BASELINE])
-    except ValueError as error:  # labels that leave no best temperature: every one predicted, say
-        notes.append(f"Cross-entropy's validation rows predict no lam: {error}.")
-    guesses = _first_guesses(problem, predicted)
-    guesses = [*guesses, *grid(problem.objectives, problem.optimizer)] if sampler == "grid" else guesses[:trials]
-    if not interrupted:
-        runs, interrupted = problem.train(guesses)
-    if sampler == "tpe" and not interrupted:
-        interrupted = _sample(problem, runs, trials=trials, seed=seed, jobs=jobs, storage=storage)
-    tried = [_trial(chosen, run, problem.judgement(run), baseline) for chosen, run in runs.items()]
-    return Searched(tried, interrupted, tuple(notes))
+        stored = examine_cells(specs.values(), self.store)
+        runs = {candidate: stored.get(spec.key) for candidate, spec in specs.items()}
+        return {candidate: run for candidate, run in runs.items() if isinstance(run, Run)}, outcome.interrupted
 
+    def spec(self, candidate: TuneCandidate, seed: int) -> Spec:
+        """The run of a candidate."""
+        recipe, partial = candidate.recipe, self.protocol.allow_partial
+        if (data := (recipe.data_set, recipe.data_options)) not in self._fingerprints:
+            self._fingerprints[data] = own_fingerprint(recipe, allow_partial=partial, data_dir=self.data_dir)
+        return spec_of(
+            recipe,
+            candidate.objective,
+            candidate.options,
+            seed=seed,
+            protocol=self.protocol,
+            fingerprint=self._fingerprints[data],
+        )
 
-def _first_guesses(problem: Problem, predicted: Sequence[TuneCandidate]) -> list[TuneCandidate]:
-    """In the order of what is expected of them: a search may have fewer trials."""
-    others = [usual(name) for name in problem.objectives if name not in ("ce", "fcl", "focal")]
-    focal = [usual("focal")] if "focal" in problem.objectives else []
-    return [BASELINE, *focal, *predicted[:1], *others, *predicted[1:]]
+    def judgement(self, run: Run) -> Judgement:
+        """What the validation rows say of a run, worked out once."""
+        if run.key not in self._judgements:
+            held_out = run.predictions("val")
+            check_held_out(held_out)
+            self._judgements[run.key] = judge(held_out)
+        return self._judgements[run.key]
 
+    def trials(self, runs: Mapping[TuneCandidate, Run]) -> list[TuneTrial]:
+        """Those of the runs that validation rows can judge."""
+        return [
+            TuneTrial(candidate, run, self.judgement(run))
+            for candidate, run in runs.items()
+            if math.isfinite(run.metrics("val")["nll"])
+        ]
 
-def _sample(
-    problem: Problem, runs: dict[TuneCandidate, Run], *, trials: int, seed: int, jobs: int, storage: str | None
-) -> bool:
-    """Add what TPE asks for to `runs`; whether Ctrl-C ended that early."""
-    with _quiet_optuna() as optuna:
-        states = optuna.trial.TrialState
-        study = _open(optuna, problem, storage, seed)
-        if not study.get_trials(deepcopy=False):
-            for chosen, run in runs.items():
-                if (params := problem.params(chosen)) is None:
-                    continue
-                study.enqueue_trial(params)
-                trial = study.ask()
-                suggest(trial, problem.objectives, problem.optimizer)
-                study.tell(trial, problem.values(run))
-        earlier = {
-            state: study.get_trials(deepcopy=False, states=(state,)) for state in (states.COMPLETE, states.RUNNING)
-        }
-        complete = [problem.candidate(trial.params) for trial in earlier[states.COMPLETE]]
-        found, interrupted = problem.train(complete)
-        runs |= found
-        batch = [(trial.number, problem.candidate(trial.params)) for trial in earlier[states.RUNNING] if trial.params]
-        asked = 0
-        while not interrupted and (batch or (len(runs) < trials and asked < _ASKED_AT_MOST * trials)):
-            while len(batch) < min(jobs, trials - len(runs)):
-                trial = study.ask()
-                batch.append((trial.number, suggest(trial, problem.objectives, problem.optimizer)))
-            asked += len(batch)
-            found, interrupted = problem.train([chosen for _, chosen in batch])
-            runs |= found
-            for number, chosen in batch:
-                if chosen in found:
-                    study.tell(number, problem.values(found[chosen]), skip_if_finished=True)
-                elif not interrupted:  # else it is trained by the call that goes on
-                    study.tell(number, state=states.FAIL, skip_if_finished=True)
-            batch = []
-    return interrupted
-
-
-def _predicted(problem: Problem, run: Run) -> list[TuneCandidate]:
-    """FCL where cross-entropy's validation rows say that it cancels the overfitting."""
-    if "fcl" not in problem.objectives:
-        return []
-    point = operating_point(run.predictions("val"), gamma=_GAMMA, gammas=_OTHER_GAMMAS, resamples=200)
-    space = SPACE["fcl"]
-    gamma = _GAMMA if point.gamma_needed is None else space["gamma"].clip(point.gamma_needed)
-    lams = {gamma: point.lam} | {match.gamma: match.lam for match in point.matches if match.matched}
-    return [candidate("fcl", gamma=gamma, lam=space["lam"].clip(lam)) for gamma, lam in lams.items()]
-
-
-def _trial(chosen: TuneCandidate, run: Run, scores: Judgement, baseline: Judgement) -> TuneTrial:
-    more_wrong = scores.wrong.astype(float) - baseline.wrong
-    standard_error = more_wrong.std() / math.sqrt(len(more_wrong))
-    return TuneTrial(chosen, run, scores, feasible=bool(more_wrong.mean() <= 2 * standard_error))
-
-
-def _open(library: Any, problem: Problem, storage: str | None, seed: int) -> optuna.Study:
-    if storage is None:
-        folder = problem.store.path / "tuning"
-        folder.mkdir(exist_ok=True)
-        journal = library.storages.journal.JournalFileBackend(str(folder / f"{problem.name}.log"))
-        opened: Any = library.storages.JournalStorage(journal)
-    else:
-        opened = storage
-    study: optuna.Study = library.create_study(
-        study_name=problem.name,
-        storage=opened,
-        sampler=library.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True),
-        directions=["minimize"] * len(problem.criteria),
-        load_if_exists=True,
-    )
-    return study
-
-
-@contextmanager
-def _quiet_optuna() -> Iterator[Any]:
-    """Optuna, without a line per trial and without warnings that parts of it may change."""
-    optuna = required("optuna", purpose="search by TPE")
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            yield optuna
-    finally:
-        optuna.logging.set_verbosity(before)
+    def predicted_lam(self, cross_entropy: TuneTrial, gamma: float) -> float:
+        """The lam that cross-entropy's validation rows predict for gamma."""
+        try:
+            point = operating_point(cross_entropy.run.predictions("val"), gamma=gamma, resamples=20)
+            lam, reason = point.lam, str(point.status)
+        except ValueError as error:  # labels that leave no best temperature: every one predicted, say
+            lam, reason = math.nan, str(error)
+        if math.isfinite(lam):
+            return max(lam, 0.0)
+        self.note(f"lam = {_NOTHING_TO_CANCEL:g} stands for the predicted one: {reason}", cross_entropy.method.place)
+        return _NOTHING_TO_CANCEL
