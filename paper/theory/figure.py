@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focalcal.core.extras import required
 from focalcal.pages.style import COLOURS, GUIDE, STYLE, TEXT_WIDTH
-from focalcal.pages.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,23 +24,6 @@ _CALIBRATION: dict[str, tuple[str, dict[str, Any]]] = {  # what is drawn in the 
     r"bound $E\|\bar\psi-\psi(\eta)\|_2^2/4\lambda^2$": ("slope_bound", {"linestyle": (0, (4, 1.2, 1, 1.2))}),
     r"bound $4A_\gamma^2K/\lambda^2$": ("interior_bound", {"linestyle": (0, (1, 1)), "linewidth": 1.4}),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Distortion:
-    """How the minimiser leaves the posterior, and the calibration error that follows, over lam."""
-
-    study: TheoryStudy
-    title: str = "Distortion of the population minimiser over λ: exact, first order, and bounds"
-    note: str = "No network and no data: the conditional risk is minimised on the simplex."
-
-    def plot(self) -> Figure:
-        """Three panels over lam."""
-        return theory_figure(self.study)
-
-    def frame(self) -> Table:
-        """One row per solve: posterior, gamma, lam and the distortion."""
-        return Table(self.study.distortion)
 
 
 def theory_figure(study: TheoryStudy) -> Figure:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow
+from pyarrow import parquet
+
 from focalcal.core.atomic import write_atomically
-from focalcal.core.extras import required
 from focalcal.pages.style import rendered
 from focalcal.pages.tables import Table
 from paper.theory.figure import theory_figure
@@ -17,13 +19,10 @@ from paper.theory.theory_page import theory_page
 from paper.theory.theory_tables import (
     STANDARD_ERROR,
     cases_csv,
-    cases_latex,
     cases_note,
     cases_table,
-    injection_latex,
     injection_note,
     injection_table,
-    paper_latex,
     paper_note,
     paper_table,
     slopes_table,
@@ -42,13 +41,10 @@ FILES = {
     "figure.png": "the same figure as an image",
     "cases.csv": "each posterior and gamma: constant, slopes, worst figures, with every digit",
     "cases.md": "the same, to read",
-    "cases.tex": "the same, for LaTeX with booktabs",
     "paper.csv": "the paper's figures beside ours",
     "paper.md": "the same, to read",
-    "paper.tex": "the same, for LaTeX with booktabs",
     "injection.csv": "what a residual or an error of 3e-6 does to the slopes at K = 100, with every digit",
     "injection.md": "the same, to read",
-    "injection.tex": "the same, for LaTeX with booktabs",
     "records.parquet": "every solve: eta, q*, figures, bounds, predictions and cross-check",
     "states.parquet": "every solve of the population: eta, figures and cross-check",
     "calibration.parquet": "the exact calibration error of the population, its chain and its bounds",
@@ -70,56 +66,18 @@ def write_study(study: TheoryStudy, folder: str | os.PathLike[str]) -> list[Path
     return paths
 
 
-def check_folder(folder: str | os.PathLike[str], *, force: bool = False, name: str = "folder") -> None:
-    """Fail now if `write_study` could not write there, or would overwrite what is not a study's; leaves no trace.
-
-    A folder is a study's if its README.md begins with the study's title. With `force` any file is overwritten.
-    `name` is what the folder is called in errors.
-    """
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise ValueError(f"{name} must be a folder, got the file {target}; choose another name")
-    present = [target / file for file in FILES if (target / file).exists()]
-    for path in present:
-        if path.is_dir():
-            raise ValueError(f"{name} must have room for the file {path.name}, got the folder {path}; rename it")
-    if present and not force and not _is_a_study(target):
-        raise ValueError(
-            f"{name} must be a folder without other files of the names that a study has, got {present[0]}; "
-            "choose another folder, or overwrite them with --force"
-        )
-    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise ValueError(f"{name} must be a folder that can be written to, got {target}; choose another")
-
-
-def _is_a_study(folder: Path) -> bool:
-    readme = folder / "README.md"
-    return readme.is_file() and readme.read_bytes().startswith(TITLE.encode())
-
-
-def check_theory_packages() -> None:
-    """Fail now if a package that `write_study` needs is missing, and not after the study has run."""
-    for module in ("matplotlib", "jinja2", "pyarrow"):
-        required(module, purpose="Writing the theory study")
-
-
 def rendered_study(study: TheoryStudy) -> dict[str, bytes]:
     """The files, by name."""
-    check_theory_packages()
     figure = theory_figure(study)
     cases, paper, injection = cases_table(study), paper_table(study), injection_table(study)
     texts = {
         "index.html": theory_page(study, figure),
         "cases.csv": cases_csv(study),
         "cases.md": f"{cases_note(study)}\n\n{cases.markdown()}",
-        "cases.tex": cases_latex(study),
         "paper.csv": Table(study.paper).csv(),
         "paper.md": f"{paper_note(study)}\n\n{paper.markdown()}",
-        "paper.tex": paper_latex(study),
         "injection.csv": Table(study.injection).csv(),
         "injection.md": f"{injection_note(study)}\n\n{injection.markdown()}",
-        "injection.tex": injection_latex(study),
         "README.md": _readme(study),
     }
     return {
@@ -153,10 +111,8 @@ def _readme(study: TheoryStudy) -> str:
 
 def _parquet(columns: Columns, distributions: Mapping[str, Sequence[np.ndarray]] | None = None) -> bytes:
     """The columns, then those of which a cell is a distribution, as lists."""
-    arrow = required("pyarrow", purpose="Writing records")
-    parquet = required("pyarrow.parquet", purpose="Writing records")
     lists = {name: [row.tolist() for row in rows] for name, rows in (distributions or {}).items()}
-    table = arrow.table({**{name: arrow.array(values.tolist()) for name, values in columns.items()}, **lists})
-    sink = arrow.BufferOutputStream()
+    table = pyarrow.table({**{name: pyarrow.array(values.tolist()) for name, values in columns.items()}, **lists})
+    sink = pyarrow.BufferOutputStream()
     parquet.write_table(table, sink)
     return bytes(sink.getvalue().to_pybytes())

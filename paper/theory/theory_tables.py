@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,25 +13,6 @@ from paper.theory.frames import WINDOWS
 if TYPE_CHECKING:
     from paper.theory.theory_study import TheoryStudy
 
-_CASES_IN_LATEX = {
-    "eta_min": r"$\min_k\eta_k$",
-    "gamma": r"$\gamma$",
-    "constant": r"$C(\eta,\gamma)$",
-    "recovered": r"$\lambda\|q^*-\eta\|_\infty$",
-    "constant_error_percent": r"error, \%",
-    "delay": r"$\kappa$",
-    "slope_all": r"all $\lambda$",
-    **{f"slope_{name}": rf"$\lambda\ge{least:g}$" for name, least in WINDOWS.items() if least > 0},
-    "worst_stationarity": "stationarity",
-    "worst_feasibility": "feasibility",
-    "worst_slsqp_difference": r"$\|q^*-q_\mathrm{SLSQP}\|_\infty$",
-}
-_SYMBOLS = {  # what is written in words elsewhere
-    r"Cal2\textasciicircum{}2": r"$\mathrm{Cal}_2^2$",
-    r"lam \textgreater{}= ": r"$\lambda\ge$ ",
-    "gamma": r"$\gamma$",
-    "lam": r"$\lambda$",
-}
 _FITTED = ("from_16", "from_128")  # the windows at K = 100 that are spoken of
 STANDARD_ERROR = "± is the standard error of the least-squares line: it measures how the curve bends, not noise."
 
@@ -71,21 +51,6 @@ def cases_note(study: TheoryStudy) -> str:
     )
 
 
-def cases_latex(study: TheoryStudy) -> str:
-    """The cases for LaTeX with booktabs."""
-    table = cases_table(study)
-    slopes = [name for name in table.columns if name.startswith("slope_")]
-    caption = (
-        r"Exact minimisers $q^*$ of the population risk. $C$ is the first-order constant; beside it the same at "
-        rf"$\lambda={_largest_lam(study):g}$ and its relative error. Slopes are those of the least-squares line of "
-        r"$\log\|q^*-\eta\|_\infty$ on $\log\lambda$. The last columns are the worst relative residuals of the "
-        r"solves, and the largest absolute difference of $q^*$ from the solution of SLSQP."
-    )
-    return table.latex(
-        headings=_CASES_IN_LATEX, groups={"slope over": slopes}, caption=caption, label="tab:theory-cases"
-    )
-
-
 def paper_table(study: TheoryStudy) -> Table:
     """What the paper reports, with its digits, beside what was found here."""
     figures = study.paper["figure"]
@@ -119,17 +84,6 @@ def paper_note(study: TheoryStudy) -> str:
     )
 
 
-def paper_latex(study: TheoryStudy) -> str:
-    """The paper's figures beside ours, for LaTeX with booktabs."""
-    return _in_symbols(
-        paper_table(study).latex(
-            caption=r"Figures of the paper and ours, over posteriors of our own choice: slopes over $\lambda\ge128$, "
-            rf"errors at $\lambda={_largest_lam(study):g}$.",
-            label="tab:theory-paper",
-        )
-    )
-
-
 def injection_table(study: TheoryStudy) -> Table:
     """The slopes at K = 100 after exact solutions were spoilt on purpose."""
     windows = np.array([_window(name) for name in study.injection["window"]], dtype=object)
@@ -143,18 +97,6 @@ def injection_table(study: TheoryStudy) -> Table:
         "slope_high": "shallowest",
     }
     return Table(study.injection | {"kind": kind, "window": windows}, headings, digits=4)
-
-
-def injection_latex(study: TheoryStudy) -> str:
-    """The spoilt slopes, for LaTeX with booktabs."""
-    return _in_symbols(
-        injection_table(study).latex(
-            groups={"of 400 draws": ["slope_low", "slope_high"]},
-            caption=r"Slopes of $\log\|q^*-\eta\|_\infty$ on $\log\lambda$ at $K=100$: exact, and the range after "
-            r"the solutions were spoilt at random by a residual of the paper's solver, or an error of that size.",
-            label="tab:theory-injection",
-        )
-    )
 
 
 def slopes_table(study: TheoryStudy) -> Table:
@@ -233,13 +175,6 @@ def _closest_window(study: TheoryStudy) -> str:
 
 def _largest_lam(study: TheoryStudy) -> float:
     return float(study.distortion["lam"].max())
-
-
-def _in_symbols(latex: str) -> str:
-    for words, symbols in _SYMBOLS.items():
-        whole = rf"(?<![\\\w]){re.escape(words)}" + (r"(?!\w)" if words[-1].isalpha() else "")
-        latex = re.sub(whole, symbols.replace("\\", r"\\"), latex)
-    return latex
 
 
 def _window(name: str) -> str:

@@ -70,13 +70,6 @@ def test_a_cell_that_failed_says_why(store):
     assert sentences(store) == ["non-finite loss: epoch 1, batch 3: inf"]
 
 
-def test_a_damaged_run_is_a_gap(store):
-    run = add(store)
-    (run.path / "record.json").unlink()
-    (sentence,) = sentences(store)
-    assert sentence.startswith("stored, but damaged: ")
-
-
 def test_a_flipped_bit_is_a_gap(store):
     run = add(store)
     flip_a_bit(run.path / "predictions" / "val.npz", 50)
@@ -85,15 +78,8 @@ def test_a_flipped_bit_is_a_gap(store):
 
 
 def test_losses_must_be_finite_and_every_epoch_recorded(store):
-    add(store, losses=(1.0, float("nan")))
-    assert sentences(store) == ["the training loss of epoch 2 is nan"]
-
-
-def test_every_epoch_must_be_recorded(store):
-    add(store, losses=(1.0,))
-    assert sentences(store) == ["records of 1 epochs instead of 2"]
-    (gap,) = find_gaps([SPEC], store)
-    assert (gap.kind, dict(gap.numbers)) == ("epochs", {"recorded": 1, "trained": 2})
+    add(store, losses=(float("nan"),))
+    assert sentences(store) == ["records of 1 epochs instead of 2", "the training loss of epoch 1 is nan"]
 
 
 def test_metric_records_must_be_whole_and_finite(store):
@@ -120,7 +106,7 @@ def test_shifts_must_be_there(store):
     assert find_gaps([one], store) == []
     (told,) = find_gaps([one], store, asked)
     assert "was stored without its weights, which cifar10c-5, svhn would be computed from" in str(told)
-    assert (told.kind, told.names) == ("without weights", ("cifar10c-5", "svhn"))
+    assert told.kind == "without weights"
     detection = {"auroc": 0.5, "confidence": 0.5}
     corrupted = [f"cifar10c/{name}/5" for name in CORRUPTIONS]
     for name, splits, metrics in (("svhn", ["svhn"], detection), ("cifar10c-5", corrupted, WHOLE | detection)):

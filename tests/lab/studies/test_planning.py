@@ -51,11 +51,6 @@ def test_the_time_of_epochs_is_taken_in_proportion_and_that_of_the_rest_as_it_is
     assert costs.training(cell("fcl", optimizer=Optimizer(name="sgd", lr=9.0, momentum=0.9))) == 34.0
 
 
-def test_older_runs_have_the_times_of_both_ends(store):
-    timed(store, cell(), 30.0, started="2026-01-01T00:00:59+00:00", finished="2026-01-01T00:01:34+00:00")
-    assert Costs(store.runs()).training(cell()) == 35.0
-
-
 def test_a_run_whose_last_attempt_was_shorter_than_its_training_tells_that(store):
     timed(store, cell(), 30.0, elapsed=4.0)
     assert Costs(store.runs()).training(cell()) == 30.0

@@ -88,7 +88,7 @@ def test_it_points_at_what_decides():
     assert inside > 0.8 * len(found.maps)  # by chance a seventh
 
 
-@pytest.mark.parametrize(("name", "side"), [("resnet8", 8), ("vit_small", 2), ("swin_tiny", 1), ("densenet121", 4)])
+@pytest.mark.parametrize(("name", "side"), [("resnet8", 8), ("vit_small", 2), ("swin_tiny", 1)])
 def test_every_layout_gives_maps(name, side):
     torch.manual_seed(0)
     options = {"vit_small": {"image_size": 32}, "swin_tiny": {"image_size": 32, "window": 1}}.get(name, {})

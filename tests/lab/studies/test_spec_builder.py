@@ -10,7 +10,7 @@ from focalcal.lab.store import Evaluations, Protocol, Spec
 from focalcal.lab.studies.spec_builder import check_evaluations, known_options, loss_of, recipe_of, spec_of
 from focalcal.lab.training import RECIPES, recipe
 from focalcal.lab.training.operating_points import fcl_point
-from focalcal.losses import LOSSES, FocalCalibrationLoss
+from focalcal.losses import LOSSES
 
 DIGITS = recipe("digits_small_cnn_lite")
 
@@ -62,12 +62,6 @@ def test_the_loss_of_a_stored_spec_is_the_loss_that_was_asked_for(objective):
     logits = torch.randn(6, 4)
     target = (torch.rand(6, 4) > 0.5).float() if objective.startswith("multilabel") else torch.arange(6) % 4
     assert torch.equal(loss_of(spec)(logits, target), wanted(logits, target))
-
-
-def test_a_loss_has_the_given_hyper_parameters():
-    loss = loss_of(spec_of(DIGITS, "fcl", {"gamma": 0.5, "lam": 8}, seed=0))
-    assert isinstance(loss, FocalCalibrationLoss)
-    assert (loss.gamma, loss.lam) == (0.5, 8)
 
 
 @pytest.mark.parametrize(

@@ -105,14 +105,17 @@ def test_the_default_has_nine_objectives_in_two_settings_and_the_operating_point
         assert {spec.objective for spec in specs if spec.data_set == data_set} == NINE
 
 
-@pytest.mark.parametrize("name", ["vision", "tenseed", "transformer-finetune", "text", "shift"])
-def test_the_papers_grid_has_its_eight_objectives(name):
-    assert {one.objective for one in load_study(EVERY_STUDY[name]).specs()} == EIGHT
-
-
-@pytest.mark.parametrize("name", ["digits", "cifar10-lite", "known-posterior"])
-def test_ours_have_all_nine(name):
-    assert {one.objective for one in load_study(EVERY_STUDY[name]).specs()} == NINE
+@pytest.mark.parametrize(
+    ("names", "objectives"),
+    [
+        (("vision", "tenseed", "transformer-finetune", "text", "shift"), EIGHT),
+        (("digits", "cifar10-lite", "known-posterior"), NINE),
+    ],
+    ids=["the paper's", "ours"],
+)
+def test_a_grid_has_its_objectives(names, objectives):
+    for name in names:
+        assert {one.objective for one in load_study(EVERY_STUDY[name]).specs()} == objectives, name
 
 
 def test_the_surfaces_have_the_papers_grid_and_its_operating_point():

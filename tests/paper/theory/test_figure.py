@@ -5,8 +5,6 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from paper.theory.figure import theory_figure
 
-from focalcal.pages.style import rendered
-
 
 @pytest.fixture(scope="module")
 def figure(study):
@@ -62,17 +60,3 @@ def test_nothing_overlaps(figure):
     assert not [pair for pair in itertools.combinations(range(6), 2) if boxes[pair[0]].overlaps(boxes[pair[1]])]
     page = figure.bbox
     assert all(page.x0 <= b.x0 and b.x1 <= page.x1 and page.y0 <= b.y0 and b.y1 <= page.y1 for b in boxes)
-
-
-@pytest.mark.parametrize(("form", "magic"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_files_are_of_their_form_and_have_no_date(figure, form, magic):
-    """That they are the same every time is in test_files.py."""
-    first = rendered(figure, form)
-    assert first.startswith(magic)
-    for dated in (b"CreationDate", b"<dc:date>", b"tIME"):
-        assert dated not in first
-
-
-def test_an_unknown_form_is_refused(figure):
-    with pytest.raises(ValueError, match="form must be one of pdf, svg, png, got 'gif'"):
-        rendered(figure, "gif")

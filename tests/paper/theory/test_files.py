@@ -66,26 +66,6 @@ def test_the_relative_error_is_in_percent(folder, study):
     assert [float(row["constant_error_percent"]) for row in rows] == (100 * study.cases["constant_error"]).tolist()
 
 
-@pytest.mark.parametrize(("name", "rows"), [("cases", 28), ("paper", 7), ("injection", 48)])
-def test_the_latex_tables_have_all_rows(folder, name, rows):
-    text = (folder / f"{name}.tex").read_text()
-    body = [line for line in text.split(r"\midrule")[1].splitlines() if line.endswith(r"\\")]
-    heading = text.split(r"\midrule")[0].splitlines()[-1]
-    assert len(body) == rows
-    assert {line.count(" & ") for line in body} == {heading.count(" & ")}
-    assert r"\caption{" in text
-    assert r"\times 10^{0}" not in text
-    assert r"\textgreater" not in text
-
-
-def test_the_latex_table_of_the_cases_groups_its_slopes(folder):
-    lines = (folder / "cases.tex").read_text().splitlines()
-    assert r"\multicolumn{5}{c}{slope over}" in lines[6]
-    assert lines[8].split(" & ")[6] == r"$\kappa$"
-    assert lines[8].split(" & ")[7:12] == [r"all $\lambda$", *(rf"$\lambda\ge{least}$" for least in (1, 16, 128, 1024))]
-    assert "$K$" not in lines[8]
-
-
 @pytest.mark.parametrize("name", ["paper.md", "README.md"])
 def test_what_must_be_known_of_the_paper_is_said_with_its_digits(folder, name):
     text = (folder / name).read_text()

@@ -24,63 +24,24 @@ Stored = Mapping[str, Run | RunProblem]  # by key, what a store has of cells: wh
 
 @dataclass(frozen=True)
 class CellGap:
-    """One thing that a cell lacks, or that is not as it should be. `name` is the cell's.
+    """One thing that a cell lacks, or that is not as it should be. `name` is the cell's, `message` says what.
 
     not run          there is no run of it
-    failed           the last attempt had no result: `cause` is the kind of failure, `message` what was said
-    damaged          there is a run that cannot be used: `cause` is the kind of problem, `message` says what
-    not evaluated    it lacks the evaluations `names`
+    failed           the last attempt had no result
+    damaged          there is a run that cannot be used
+    not evaluated    it lacks evaluations
     without weights  likewise, and they cannot be computed any more
-    epochs           `numbers`: how many epochs are `recorded`, and how many were `trained`
-    training loss    `numbers`: the `loss` of that `epoch`, which is not finite
-    no predictions   of `split`
-    no metrics       of `split`, or not the metrics `names`
-    not finite       `numbers`: metrics of `split`
+    incomplete       it lacks epochs, predictions or metrics, or some are not finite
     """
 
-    kind: Literal[
-        "not run",
-        "failed",
-        "damaged",
-        "not evaluated",
-        "without weights",
-        "epochs",
-        "training loss",
-        "no predictions",
-        "no metrics",
-        "not finite",
-    ]
+    kind: Literal["not run", "failed", "damaged", "not evaluated", "without weights", "incomplete"]
     key: str
     name: str
-    split: str = ""
-    names: tuple[str, ...] = ()
-    numbers: tuple[tuple[str, float | None], ...] = ()
-    cause: str = ""
-    message: str = ""
+    message: str
 
     def __str__(self) -> str:
-        """What is wrong, in one line, without saying of which cell."""
-        values = dict(self.numbers)
-        match self.kind:
-            case "failed":
-                return f"{self.cause}: {self.message}"
-            case "damaged":
-                return f"stored, but {self.cause}: {self.message}"
-            case "not evaluated":
-                return f"not evaluated yet: {', '.join(self.names)}"
-            case "without weights":
-                return str(NoWeightsError(self.key, self.name, without_weights(self.names)))
-            case "epochs":
-                return f"records of {values['recorded']} epochs instead of {values['trained']}"
-            case "training loss":
-                return f"the training loss of epoch {values['epoch']} is {values['loss']}"
-            case "no metrics" if self.names:
-                return f"{self.split} has no {', '.join(self.names)}"
-            case "no predictions" | "no metrics":
-                return f"{self.kind} of {self.split}"
-            case "not finite":
-                return f"on {self.split} {', '.join(f'{name} is {value}' for name, value in values.items())}"
-        return self.kind
+        """The message, one line that does not say of which cell."""
+        return self.message
 
 
 def examine_cells(specs: Iterable[Spec], store: Store) -> dict[str, Run | RunProblem]:
@@ -136,37 +97,44 @@ def find_gaps(
         if isinstance(run, Run):
             gaps += _gaps_of_run(spec, run, evaluations, gap)
         elif failure is not None:
-            gaps.append(gap("failed", cause=failure["kind"], message=failure["message"]))
+            gaps.append(gap("failed", message=f"{failure['kind']}: {failure['message']}"))
         elif run is not None:
-            gaps.append(gap("damaged", cause=run.problem.kind, message=run.problem.message))
+            gaps.append(gap("damaged", message=f"stored, but {run.problem.kind}: {run.problem.message}"))
         else:
-            gaps.append(gap("not run"))
+            gaps.append(gap("not run", message="not run"))
     return gaps
 
 
 def _gaps_of_run(spec: Spec, run: Run, evaluations: Evaluations, gap: Callable[..., CellGap]) -> Iterator[CellGap]:
-    epochs, trained = run.epochs(), spec.training["epochs"]
-    if len(epochs) != trained:
-        yield gap("epochs", numbers=(("recorded", len(epochs)), ("trained", trained)))
-    for record in epochs:
-        loss = record.get("train", {}).get("loss")
-        if not _is_finite(loss):
-            yield gap("training loss", numbers=(("epoch", record.get("epoch")), ("loss", loss)))
-    if lacking := evaluations.missing_from(run.evaluations):
-        yield gap("not evaluated" if WEIGHTS in run.files else "without weights", names=lacking)
+    lacking = evaluations.missing_from(run.evaluations)
+    for message in _epoch_faults(spec, run):
+        yield gap("incomplete", message=message)
+    if lacking and WEIGHTS in run.files:
+        yield gap("not evaluated", message=f"not evaluated yet: {', '.join(lacking)}")
+    elif lacking:
+        yield gap("without weights", message=str(NoWeightsError(spec.key, spec.name, without_weights(lacking))))
     made = [alone for evaluation, alone in evaluations.apart().items() if evaluation not in lacking]
     metrics: Mapping[str, Mapping[str, Any]] = run.record["metrics"]
     for split, wanted in _expected_metrics(spec, run, made).items():
         if split not in run.splits:
-            yield gap("no predictions", split=split)
+            yield gap("incomplete", message=f"no predictions of {split}")
         if split not in metrics:
-            yield gap("no metrics", split=split)
+            yield gap("incomplete", message=f"no metrics of {split}")
             continue
-        if absent := tuple(metric for metric in wanted if metric not in metrics[split]):
-            yield gap("no metrics", split=split, names=absent)
-        there = [(metric, metrics[split][metric]) for metric in wanted if metric in metrics[split]]
-        if strange := tuple((metric, value) for metric, value in there if not _is_finite(value)):
-            yield gap("not finite", split=split, numbers=strange)
+        if absent := [name for name in wanted if name not in metrics[split]]:
+            yield gap("incomplete", message=f"{split} has no {', '.join(absent)}")
+        there = {name: metrics[split][name] for name in wanted if name in metrics[split]}
+        if strange := [f"{name} is {value}" for name, value in there.items() if not _is_finite(value)]:
+            yield gap("incomplete", message=f"on {split} {', '.join(strange)}")
+
+
+def _epoch_faults(spec: Spec, run: Run) -> Iterator[str]:
+    epochs, trained = run.epochs(), spec.training["epochs"]
+    if len(epochs) != trained:
+        yield f"records of {len(epochs)} epochs instead of {trained}"
+    for record in epochs:
+        if not _is_finite(loss := record.get("train", {}).get("loss")):
+            yield f"the training loss of epoch {record.get('epoch')} is {loss}"
 
 
 def _expected_metrics(spec: Spec, run: Run, evaluations: Iterable[Evaluations]) -> dict[str, tuple[str, ...]]:

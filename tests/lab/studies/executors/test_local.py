@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+from functools import partial
 
 import pytest
 import torch
@@ -21,15 +22,11 @@ def failure(store: Store, spec) -> dict:
     ("way", "kind", "told"),
     [
         ("raise", "error", "LookupError: no such thing"),
-        ("exit", "error", "SystemExit: enough"),
         ("forgets", "error", "store.add"),
         ("memory error", "out of memory", "Unable to allocate"),
-        ("torch memory", "out of memory", "allocate"),
         ("non-finite", "non-finite loss", "batch 7"),
         ("segfault", "killed", "SIGSEGV"),
-        ("abort", "killed", "SIGABRT"),
         ("sigkill", "killed", "SIGKILL; the kernel does so when memory runs out"),
-        ("silent exit", "killed", "exit code 0"),
         ("exit code 3", "killed", "exit code 3"),
     ],
 )
@@ -69,10 +66,12 @@ def test_a_failed_cell_is_missing_and_run_again(store):
     assert store.failures() == []
 
 
-def test_numbers_do_not_depend_on_the_number_of_jobs(tmp_path):
+def test_numbers_do_not_depend_on_the_number_of_jobs_nor_on_the_threads_here(tmp_path, request):
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(2)
     cells = [cell(seed) for seed in range(4)]
     losses = []
-    for jobs in (1, 2, 4):
+    for jobs in (1, 4):
         store = Store(tmp_path / f"store{jobs}")
         outcome = run_grid(cells, store, executor=LocalExecutor(jobs, work=grid_work.train))
         assert outcome.done == tuple(spec.key for spec in cells)
@@ -81,17 +80,7 @@ def test_numbers_do_not_depend_on_the_number_of_jobs(tmp_path):
         assert {run.record["provenance"]["threads"] for run in runs} == {1}
         assert len({run.record["provenance"]["pid"] for run in runs} | {os.getpid()}) == 5  # one process per cell
     assert len(set(losses[0])) == 4
-    assert losses[0] == losses[1] == losses[2]
-
-
-def test_many_threads_here_are_one_in_a_cell(store):
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        run_grid([cell(0)], store, executor=LocalExecutor(1, work=grid_work.at_once))
-    finally:
-        torch.set_num_threads(before)
-    assert store.run(cell(0).key).record["provenance"]["threads"] == 1
+    assert losses[0] == losses[1]
 
 
 def test_events_of_a_cell_come_in_order(store):
