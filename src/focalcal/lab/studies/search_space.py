@@ -105,10 +105,15 @@ def points(space: Sequence[Dimension], number: int, *, seed: int) -> Iterator[tu
         if len(seen) >= number or index > _DRAWN_AT_MOST * number:
             return
         shares = [(_radical_inverse(index, base) + shift) % 1 for base, shift in zip(_PRIMES, shifts, strict=True)]
-        point = tuple(each.at(share) for each, share in zip(space, shares, strict=False))
+        shared = iter(shares)  # what cannot vary needs none
+        point = tuple(each.at(0.0 if _is_fixed(each) else next(shared)) for each in space)
         if point not in seen:
             seen.add(point)
             yield point
+
+
+def _is_fixed(space: Dimension) -> bool:
+    return isinstance(space, Choices) and len(space.values) == 1
 
 
 def _radical_inverse(index: int, base: int) -> float:

@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -40,6 +40,7 @@ _GAMMAS = (3.0, 2.0, 5.0)  # for which cross-entropy predicts lam
 _OWN = Choices((1.0,))
 _AROUND = Range(1 / 16, 16.0, (0.25, 1.0, 4.0), log=True)  # times the recipe's
 _EVERY_POINT = 10**6
+_AT_LEAST = 2  # trials of an objective before the others are looked at again
 
 
 def tune(
@@ -69,7 +70,7 @@ def tune(
     trials         how many different candidates are trained with the first seed; a grid has as many as it has points
     seeds          how many each finalist is trained with
     finalists      how many candidates are repeated, besides cross-entropy
-    sampler        "halton", a sequence for each objective, one point of each in turn; or "grid"
+    sampler        "halton", the points of a sequence of the objective that is best so far; or "grid"
     select         "nll" or "brier"
     learning_rate, weight_decay
                    search them as well, up to a factor of sixteen from the recipe's
@@ -96,7 +97,7 @@ def tune(
     methods = methods_of(chosen, objectives, grid=grid)
     around: Dimension = Choices(_AROUND.grid) if grid else _AROUND
     spaces = around if learning_rate else _OWN, around if weight_decay else _OWN
-    tried, interrupted = _searched(search, methods, spaces, _EVERY_POINT if grid else trials, seed)
+    tried, interrupted = _searched(search, methods, spaces, None if grid else trials, seed, select)
     repeated: list[Finalist] = []
     epochs = chosen.epochs * len(tried)
     if not interrupted:
@@ -120,9 +121,18 @@ def methods_of(recipe: Recipe, objectives: Sequence[str], *, grid: bool = False)
 
 
 def _searched(
-    search: Search, methods: Mapping[str, TunedMethod], spaces: tuple[Dimension, Dimension], number: int, seed: int
+    search: Search,
+    methods: Mapping[str, TunedMethod],
+    spaces: tuple[Dimension, Dimension],
+    number: int | None,
+    seed: int,
+    select: str,
 ) -> tuple[list[TuneTrial], bool]:
-    """The trials, cross-entropy first, and whether Ctrl-C ended the search early."""
+    """The trials, cross-entropy first, and whether Ctrl-C ended the search early; every point of a grid if no number.
+
+    The first guesses, then the points of the objective that is best so far, half of the trials that are left at a time:
+    it is looked at again how good the others are, and no objective is left out for a first guess that was wrong.
+    """
     baseline = methods["ce"].candidate({})
     runs, interrupted = search.train([baseline], 0)
     if not runs:
@@ -133,12 +143,23 @@ def _searched(
             f"`focalcal runs failures --store {shlex.quote(str(search.store.path))}` says why"
         )
     [cross_entropy] = search.trials(runs)
-    in_turn = zip_longest(*(method.candidates(*spaces, number, seed) for method in methods.values()))
-    drawn = (candidate for turn in in_turn for candidate in turn if candidate is not None)
-    candidates = dict.fromkeys([baseline, *_first_guesses(search, methods, cross_entropy), *drawn])
-    if not interrupted:
-        runs, interrupted = search.train(list(candidates)[:number], 0)
-    return [trial.against(cross_entropy) for trial in search.trials(runs)], interrupted
+    points = {name: method.candidates(*spaces, number or _EVERY_POINT, seed) for name, method in methods.items()}
+    asked = dict.fromkeys([baseline, *_first_guesses(search, methods, cross_entropy)])
+    if number is None:
+        asked |= dict.fromkeys(chain.from_iterable(points.values()))
+    batch = list(asked)[:number]
+    asked = dict.fromkeys(batch)
+    tried = [cross_entropy]
+    while batch and not interrupted:
+        runs, interrupted = search.train(batch, 0)
+        tried += [trial for trial in search.trials(runs) if trial.candidate != baseline]
+        batch, left = [], (number or 0) - len(asked)
+        for trial in sorted(tried, key=lambda trial: trial.judgement.best(select)) if left > 0 else ():
+            unasked = (point for point in points[trial.candidate.objective] if point not in asked)
+            if batch := list(islice(unasked, min(left, max(_AT_LEAST, left // 2)))):
+                break
+        asked |= dict.fromkeys(batch)
+    return [trial.against(cross_entropy) for trial in tried], interrupted
 
 
 def _first_guesses(
