@@ -60,12 +60,17 @@ class Finalist:
 class TuneResult:
     """What was tried and what was chosen, on validation rows; the test rows were read for the finalists alone.
 
-    trials       in the order of the search, with the first seed
-    finalists    best first, cross-entropy always among them, over all seeds; empty if the search was interrupted
-    criterion    what was minimised, "nll" or "brier"
-    epochs       trained by this search in all, runs that were there before included
-    interrupted  whether Ctrl-C ended the search; the same call goes on
-    notes        what else there is to know, in sentences
+    Args:
+        trials: in the order of the search, with the first seed.
+        finalists: best first, cross-entropy always among them, over all seeds; empty if the search was interrupted.
+        criterion: what was minimised, "nll" or "brier".
+        epochs: trained by this search in all, runs that were there before included.
+        interrupted: whether Ctrl-C ended the search; the same call goes on.
+        notes: what else there is to know, in sentences.
+
+    >>> from focalcal.lab.studies.tuning import tune
+    >>> result = tune("digits_small_cnn_lite", "runs", trials=8)  # doctest: +SKIP
+    >>> print(result.sentence)  # doctest: +SKIP
     """
 
     trials: tuple[TuneTrial, ...]

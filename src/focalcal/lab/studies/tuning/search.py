@@ -78,7 +78,19 @@ class TunedMethod:
 
 @dataclass(frozen=True)
 class TuneCandidate:
-    """A method with its options, and its recipe at a learning rate and weight decay."""
+    """An objective with its options, and its recipe at a learning rate and weight decay.
+
+    Args:
+        method: the objective in its setting.
+        options: pairs of name and value.
+        recipe: with the learning rate and weight decay of the candidate.
+
+    >>> from focalcal.lab.studies.tuning.tuner import methods_of
+    >>> from focalcal.lab.training import recipe
+    >>> method = methods_of(recipe("digits_mlp_lite"), ["fcl"])["fcl"]
+    >>> method.candidate({"gamma": 3.0, "lam": 0.5}, rate=0.5).name
+    'fcl(gamma=3, lam=0.5, lr=0.05)'
+    """
 
     method: TunedMethod
     options: tuple[tuple[str, Any], ...]

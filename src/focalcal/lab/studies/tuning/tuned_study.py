@@ -33,11 +33,18 @@ _SMOKE_TRIALS = 2
 class TunedStudy:
     """What was tried, what was chosen, and the study of what was chosen, over its seeds.
 
-    trials  in the order of the study, those that have a result
-    chosen  the best of each objective in each setting
-    notes   what else there is to know, in sentences: budgets that could not be used, choices at an end of a range
-    file    the study of what was chosen, which `focalcal study` and `focalcal report --study` read
-    result  that study, run; None if Ctrl-C came before
+    Args:
+        study: as it was read.
+        trials: in the order of the study, those that have a result.
+        chosen: the best of each objective in each setting.
+        notes: what else there is to know, in sentences: budgets that could not be used, choices at an end of a
+            range.
+        file: the study of what was chosen, which `focalcal study` and `focalcal report --study` read.
+        result: that study, run; None if Ctrl-C came before.
+
+    >>> from focalcal.lab.studies.tuning import tune_study
+    >>> tuned = tune_study("study.toml", "runs")  # doctest: +SKIP
+    >>> print(tuned.table())  # doctest: +SKIP
     """
 
     study: Study
@@ -84,15 +91,24 @@ def tune_study(
 ) -> TunedStudy:
     """Search the options of every objective of a study with `[tune]`, with equal budgets, then train its seeds.
 
-    study     a .toml file, or what `load_study` read; see `Tuning` for `[tune]`, and docs/guide/tuning.md
-    executor  where runs are trained; by default two at a time in processes of this machine
-    smoke     the study's smallest size, with two trials
-
     In each setting every objective has the same number of trials with the first seed: learning rate and weight decay
     are always searched, its own options where its table says `search`. Points are those of a Halton sequence, so that
     all objectives see the same learning rates. The trial with the lowest validation NLL after a temperature, which is
     cross-fitted, is chosen. What was chosen is written as a study, STORE/tuning/NAME-tuned.toml, and trained with all
     seeds; test rows choose nothing. Every trial is a run of the store: the same call goes on where it was.
+
+    Args:
+        study: a .toml file, or what `load_study` read; see `Tuning` for `[tune]`, and docs/guide/tuning.md.
+        store: a folder, made if it is not there, or a `Store`.
+        executor: where runs are trained; by default two at a time in processes of this machine.
+        smoke: the study's smallest size, with two trials.
+        on_event: is told what happens.
+
+    Returns:
+        A `TunedStudy`.
+
+    >>> tuned = tune_study("study.toml", "runs")  # doctest: +SKIP
+    >>> print(tuned.table())  # doctest: +SKIP
     """
     chosen_from = study if isinstance(study, Study) else load_study(study)
     if chosen_from.tune is None:

@@ -64,25 +64,36 @@ def tune(
 ) -> TuneResult:
     """Search the objective and its options for a recipe, judging by a proper score of its validation rows.
 
-    recipe         a recipe or the name of one; it must hold validation rows out
-    store          every trial is a run of it: nothing is trained twice, and the same call goes on after a stop
-    objectives     names of LOSSES, or of your own as package.module:Name; cross-entropy is always among them
-    trials         how many different candidates are trained with the first seed; a grid has as many as it has points
-    seeds          how many each finalist is trained with
-    finalists      how many candidates are repeated, besides cross-entropy
-    sampler        "halton", the points of a sequence of the objective that is best so far; or "grid"
-    select         "nll" or "brier"
-    learning_rate, weight_decay
-                   search them as well, up to a factor of sixteen from the recipe's
-    executor       where runs are trained; by default `jobs` at a time in processes of this machine
-    data_dir       the folder of the data sets, by default what FOCALCAL_DATA names; an `executor` has one of its own
-    seed           of the sequence
+    Each candidate is judged raw and with a temperature that is cross-fitted on validation rows, and by the better
+    of the two. A candidate whose error is shown to be higher than cross-entropy's is no finalist. The winner is the
+    finalist with the lowest mean over the seeds, if its 95 % interval of differences from cross-entropy, paired by
+    row, lies below 0. The test rows are read at the end, for the finalists. Several machines that share the store
+    search together: the sequence is the same for all, and a run that another one trains is waited for.
 
-    Each candidate is judged raw and with a temperature that is cross-fitted on validation rows, and by the better of
-    the two. A candidate whose error is shown to be higher than cross-entropy's is no finalist. The winner is the
-    finalist with the lowest mean over the seeds, if its 95 % interval of differences from cross-entropy, paired by row,
-    lies below 0. The test rows are read at the end, for the finalists. Several machines that share the store search
-    together: the sequence is the same for all, and a run that another one trains is waited for.
+    Args:
+        recipe: a recipe or the name of one; it must hold validation rows out.
+        store: every trial is a run of it: nothing is trained twice, and the same call goes on after a stop.
+        objectives: names of LOSSES, or of your own as package.module:Name; cross-entropy is always among them.
+        trials: how many different candidates are trained with the first seed; a grid has as many as it has points.
+        seeds: how many each finalist is trained with.
+        finalists: how many candidates are repeated, besides cross-entropy.
+        sampler: "halton", the points of a sequence of the objective that is best so far; or "grid".
+        select: "nll" or "brier".
+        learning_rate, weight_decay: search them as well, up to a factor of sixteen from the recipe's.
+        protocol: which examples; None: all.
+        executor: where runs are trained; by default `jobs` at a time in processes of this machine.
+        jobs: how many runs at a time, where there is no `executor`.
+        data_dir: the folder of the data sets, by default what FOCALCAL_DATA names; an `executor` has one of its
+            own.
+        seed: of the sequence.
+        on_event: is told what happens.
+
+    Returns:
+        A `TuneResult`.
+
+    >>> from focalcal.lab.studies.tuning import tune
+    >>> result = tune("digits_small_cnn_lite", "runs", trials=8)  # doctest: +SKIP
+    >>> print(result.sentence)  # doctest: +SKIP
     """
     chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
     _check(chosen, objectives, select, sampler, trials=trials, seeds=seeds, finalists=finalists, jobs=jobs)
