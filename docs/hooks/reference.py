@@ -19,6 +19,7 @@ from mkdocs.structure.files import File, Files
 PACKAGES = (
     *("losses", "metrics", "posthoc", "auditing", "theory", "predictions", "pages", "stats"),
     *("lab.studies", "lab.studies.tuning", "lab.training", "lab.data", "lab.models", "lab.store"),
+    *("lab.report.figures", "lab.report.study_tables"),
 )
 ADAPTERS = ("hugging_face", "token_scores", "rewards", "lightning")
 # Rows of the examples of metrics, as they are shown and computed.

@@ -10,6 +10,7 @@ import pytest
 PACKAGES = (
     *("theory", "stats", "losses", "losses.functional", "posthoc", "pages", "predictions", "auditing", "metrics"),
     *("lab.data", "lab.models", "lab.store", "lab.studies", "lab.studies.tuning", "lab.training"),
+    *("lab.report.figures", "lab.report.study_tables"),
     *(f"integrations.{name}" for name in ("hugging_face", "lightning", "rewards", "token_scores")),
 )
 

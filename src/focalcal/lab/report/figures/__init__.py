@@ -47,8 +47,24 @@ def study_views(
 ) -> list[View]:
     """Everything that the page of a study shows, setting by setting; the figures for print are drawn from it.
 
-    operating_points  (gamma, lam) by data set and network, chosen before the surface was seen
-    operating_curves  by setting, what `operating_curve` gives, to draw on its surfaces
+    Args:
+        operating_points: (gamma, lam) by data set and network, chosen before the surface was seen.
+        operating_curves: by setting, what `operating_curve` gives, to draw on its surfaces.
+        evidence: what the runs say, of `gather`.
+
+    Returns:
+        The views, setting by setting.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal import Predictions
+    >>> from focalcal.lab.evidence.evidence import gather
+    >>> from focalcal.lab.store import Store
+    >>> test = Predictions(probs=[[0.8, 0.2], [0.3, 0.7]], labels=[0, 0], split="test")
+    >>> with TemporaryDirectory() as folder:
+    ...     runs = [Store(folder).record(name="mine", predictions=test, seed=seed) for seed in (0, 1)]
+    ...     evidence = gather(runs, title="Two runs")
+    ...     print([view.kind for view in study_views(evidence)][:2])
+    ['ranking', 'ranking']
     """
     metrics, families = shown_metrics(evidence), study_families(evidence)
     views: list[View] = []
@@ -68,10 +84,27 @@ def figures(
 ) -> dict[str, View]:
     """The views that are drawn for print, by a name that can be a file's: "reliability-digits-small_cnn".
 
-    runs     the stored runs of the evidence; without them there is no saliency
-    views    those of `study_views`, made with the other `options` unless they are given
-
     A stored file that cannot be read is told in a warning, and the figure made of it is left out.
+
+    Args:
+        runs: the stored runs of the evidence; without them there is no saliency.
+        views: those of `study_views`, made with the other `options` unless they are given.
+        evidence: what the runs say, of `gather`.
+        options: those of `study_views`.
+
+    Returns:
+        The views by name, in the order of the page.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal import Predictions
+    >>> from focalcal.lab.evidence.evidence import gather
+    >>> from focalcal.lab.store import Store
+    >>> test = Predictions(probs=[[0.8, 0.2], [0.3, 0.7]], labels=[0, 0], split="test")
+    >>> with TemporaryDirectory() as folder:
+    ...     runs = [Store(folder).record(name="mine", predictions=test, seed=seed) for seed in (0, 1)]
+    ...     evidence = gather(runs, title="Two runs")
+    ...     print(list(figures(evidence))[:2])
+    ['reliability-custom-custom', 'ranking-ece-custom-custom']
     """
     given = {run.key: run for run in runs}
     made: dict[str, View] = {}

@@ -31,13 +31,22 @@ _LONGEST = 120  # letters of a file's name
 class View:
     """Numbers that are complete when it is made: drawing or listing them computes nothing.
 
-    kind     what is shown: "ranking", "reliability"
-    choice   what tells it from others of its kind and setting: a metric, a split and metric, a state; else empty
-    note     what a reader must know about it, in a line or two
-    rows     one per objective, as a rule, best first; lists in it stand side by side: an entry per seed, bin or epoch
-    drawn    draws it for print; without it the page alone does
-    looks    of the objectives
-    facts    of all rows together
+    Args:
+        kind: what is shown: "ranking", "reliability".
+        choice: what tells it from others of its kind and setting: a metric, a split and metric, a state; else
+            empty.
+        note: what a reader must know about it, in a line or two.
+        rows: one per objective, as a rule, best first; lists in it stand side by side: an entry per seed, bin or
+            epoch.
+        drawn: draws it for print; without it the page alone does.
+        looks: of the objectives.
+        facts: of all rows together.
+        setting: data set and network.
+        title: of the figure.
+
+    >>> rows = [{"objective": "ce", "ece": [0.02, 0.03]}, {"objective": "fcl", "ece": [0.01, 0.02]}]
+    >>> View("ranking", "digits/mlp", "ece", "ECE by seed", "", rows).rows[1]["ece"]
+    [0.01, 0.02]
     """
 
     kind: str
@@ -91,7 +100,23 @@ def to_digits(values: Any, digits: int = 5) -> list[float]:
 
 
 def save(view: View, folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Write folder/name.pdf and folder/name.png, each whole or not at all; the folder is made if it is not there."""
+    """Write a view for print as .pdf and as .png, each whole or not at all.
+
+    Args:
+        view: of `figures`.
+        folder: made if it is not there.
+        name: of the files, without ending.
+
+    Returns:
+        The paths of the files.
+
+    >>> from matplotlib.figure import Figure
+    >>> from tempfile import TemporaryDirectory
+    >>> view = View("ranking", "digits/mlp", "ece", "ECE by seed", "", [], drawn=lambda view: Figure())
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in save(view, folder, "ranking-ece")]
+    ['ranking-ece.pdf', 'ranking-ece.png']
+    """
     if not name or name != os.path.basename(name) or name.startswith("."):
         raise ValueError(f"name must be that of a file, without folder and ending, got {name!r}; choose a plain one")
     figure, made = view.plot(), []

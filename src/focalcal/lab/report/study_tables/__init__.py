@@ -26,9 +26,25 @@ _POSTERIOR = ("posterior_distance", "confidence_distance", "posterior_ece")
 
 
 def all_tables(evidence: Evidence) -> dict[str, CaptionedTable]:
-    """By name, in reading order, those that there is something to show in.
+    """The tables of a study that there is something to show in. The candidate is compared with every other objective
+    (`study_families`).
 
-    The candidate is compared with every other objective (`study_families`).
+    Args:
+        evidence: what the runs say, of `gather`.
+
+    Returns:
+        The tables by name, in reading order.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from focalcal import Predictions
+    >>> from focalcal.lab.evidence.evidence import gather
+    >>> from focalcal.lab.store import Store
+    >>> test = Predictions(probs=[[0.8, 0.2], [0.3, 0.7]], labels=[0, 0], split="test")
+    >>> with TemporaryDirectory() as folder:
+    ...     runs = [Store(folder).record(name="mine", predictions=test, seed=seed) for seed in (0, 1)]
+    ...     evidence = gather(runs, title="Two runs")
+    ...     print(list(all_tables(evidence))[:3])
+    ['overview', 'error', 'ece']
     """
     made: dict[str, CaptionedTable | None] = {"overview": overview(evidence)}
     made |= {name: metric_means(evidence, name) for name in (*SINGLE_LABEL, "confidence_gap", *_POSTERIOR)}
