@@ -13,8 +13,6 @@ from support.browser import Tab, wait_until
 from support.external_tools import needs
 from support.synthetic_study import add, evidence_of, spec, study_store
 
-from focalcal.lab.evidence.evidence import gather
-from focalcal.lab.evidence.gaps import nothing_stored
 from focalcal.lab.report.figures import study_views
 from focalcal.lab.report.page_sections import study_page
 from focalcal.lab.store import Store
@@ -129,7 +127,7 @@ def test_the_charts_begin_where_the_sentence_does_and_its_settings_can_be_presse
             add(store, spec("ce", seed, data_set=data_set), sharpness=2.0)
             add(store, spec("fcl", seed, data_set=data_set), sharpness=fcl)
     path = tmp_path / "two.html"
-    path.write_text(study_page(evidence_of(store)), encoding="utf-8")
+    path.write_text(study_page(evidence_of(store, temperature="validation")), encoding="utf-8")
     page = opened(tab, path)
     assert page.locator(".sentence .setting").all_text_contents() == ["beta/small_cnn", "alpha/small_cnn"]
     assert page.input_value("#setting") == "beta/small_cnn"
@@ -137,6 +135,10 @@ def test_the_charts_begin_where_the_sentence_does_and_its_settings_can_be_presse
     assert page.input_value("#setting") == "alpha/small_cnn"
     assert page.evaluate("location.hash") == "#setting=alpha%2Fsmall_cnn"
     assert page.locator(".sentence [aria-pressed=true]").all_text_contents() == ["alpha/small_cnn"]
+    # Scaled on the validation rows there are two states, of the same rows.
+    assert page.locator("#scaling label").all_text_contents() == ["as trained", "temperature-scaled"]
+    page.locator("#scaling label", has_text="temperature-scaled").click()
+    assert sum(row[5] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 800
 
 
 def test_a_known_posterior_is_shown_whatever_setting_is_chosen(tab, tmp_path):
@@ -152,16 +154,6 @@ def test_a_known_posterior_is_shown_whatever_setting_is_chosen(tab, tmp_path):
     assert "digits/small_cnn has no known posterior; this is teacher" in page.inner_text("#chart-posterior .said")
     page.select_option("#setting", "teacher/small_cnn")
     assert page.inner_text("#chart-posterior .said") == ""
-
-
-def test_scaled_on_the_validation_rows_there_are_two_states(tab, tmp_path):
-    store = study_store(tmp_path / "store")
-    path = tmp_path / "validation.html"
-    path.write_text(study_page(evidence_of(store, temperature="validation")), encoding="utf-8")
-    page = opened(tab, path)
-    assert page.locator("#scaling label").all_text_contents() == ["as trained", "temperature-scaled"]
-    page.locator("#scaling label", has_text="temperature-scaled").click()
-    assert sum(row[5] for row in seen(page, "reliability")["rows"] if row[0] == "ce") == 1200
 
 
 def test_a_view_can_be_sent(tab, path, evidence):
@@ -414,10 +406,3 @@ def test_a_name_that_is_a_script_does_nothing(tab, tmp_path):
     assert EVIL in names(page, "dots")
     assert page.inner_text("h1") == EVIL
     assert page.locator("main b, main img, main script").count() == 0
-
-
-def test_a_page_without_runs_works(tab, tmp_path):
-    path = tmp_path / "empty.html"
-    path.write_text(study_page(gather([], title="Nothing", missing=[nothing_stored()])), encoding="utf-8")
-    page = tab.open(path)
-    assert "The store holds no whole run." in page.inner_text("#limits")

@@ -105,15 +105,12 @@ def test_an_empty_store_has_empty_tables_and_says_that_it_is_empty(tmp_path):
     "query",
     [
         "copy runs to '{file}'",
-        "copy (select 1) to '{file}' (format parquet)",
         "attach '{file}' as other",
         "export database '{file}'",
         "select * from read_csv('/etc/passwd')",
         "select * from read_text('{store}/STORE.json')",
         "select * from '/etc/passwd'",
-        "from glob('/*')",
         "set enable_external_access = true",
-        "set temp_directory = '{file}'",
         "reset lock_configuration",
         "install httpfs",
         "select * from store",  # a variable of the calling function

@@ -114,21 +114,15 @@ def test_later_changes_of_a_mapping_do_not_reach_a_spec():
     ("change", "message"),
     [
         ({"seed": -1}, "seed must be greater than or equal to 0, got -1"),
-        ({"seed": 0.5}, "seed must be a whole number, got 0.5"),
         ({"seed": 2**53}, "must be finite and a float without loss|seed must be less than 9007199254740992"),
-        ({"data_set": ""}, "data_set must have at least 1 character"),
         ({"objective": 3}, "objective must be a valid string, got 3"),
         ({"objective_options": {"gamma": float("nan")}}, "objective_options: gamma must be finite, got nan"),
         ({"objective_options": 3}, "objective_options must be a mapping"),
-        ({"training": None}, "training must be a valid dictionary, got None"),
         ({"training": {"optimizer": {"lr": float("inf")}}}, "training must be finite, got inf"),
         ({"training": {"steps": [{1: 2}]}}, "training must have names as keys, got 1"),
-        ({"training": {"mean": [object()]}}, "training must be what JSON can say"),
         ({"training": {"seed": 2**53 + 1}}, "a float without loss"),
         ({"protocol": {"imbalance": 0.5}}, r"protocol.imbalance must be greater than or equal to 1, got 0.5"),
-        ({"protocol": {"allow_partial": 1}}, "protocol.allow_partial must be True or False, got 1"),
         ({"protocol": {"shift": ["svhn"]}}, "protocol.shift: 'shift' is not a key here. Known: imbalance"),
-        ({"protocol": ["svhn"]}, "protocol must be a dictionary or an instance of Protocol"),
     ],
 )
 def test_what_is_no_spec_is_refused(change, message):

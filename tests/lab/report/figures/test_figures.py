@@ -68,7 +68,7 @@ def test_names_from_outside_are_shown_as_they_are(store, tmp_path, data_set, nam
     for key, display in found.items():
         assert key == os.path.basename(key)
         assert len(key) <= 120
-        if key.startswith(("temperature", "confidence", "ranking-nll")):
+        if key.startswith(("temperature", "confidence", "ranking-nll", "surface-nll", "headline")):
             continue  # drawn like reliability, and like the ranking of ECE
         figure = display.plot()
         assert faults(figure) == []  # which draws every text
