@@ -112,8 +112,8 @@ def test_the_files_that_people_have_are_counted_as_tidy_ones(tmp_path):
     of_tidy, of_loose = (json.loads(each.stdout)["streams"][0]["rows"] for each in (tidy, done))
     assert of_tidy == of_loose == 3000
     ended = run(tmp_path / "c.json", tmp_path / "1.csv", "--unlabelled", *COLUMNS[:-2], *reading)
-    assert ended.exit_code == 2
-    assert "--drop-missing is for files with scores and outcomes" in ended.stderr
+    assert (ended.exit_code, "20 of 1,520 rows were left out" in ended.stderr) == (0, True)
+    assert "of 1,500 rows" in ended.output or "1,500" in ended.output
 
 
 def test_rows_of_another_model_and_a_damaged_state(begun):
@@ -147,6 +147,16 @@ def test_scores_first_and_outcomes_by_ids_later(begun):
     done = run(state, begun / "scored.parquet", *COLUMNS, "--outcomes", begun / "unknown.csv")
     assert (done.exit_code, "1 unknown id(s), the first 'nobody'" in done.stderr) == (2, True)
     assert state.read_bytes() == before
+
+
+def test_names_of_classes_come_with_the_outcomes(tmp_path):
+    rows = table(4).assign(y=lambda t: np.where(t.y == 1, "default", "paid"))
+    rows.drop(columns="y").to_parquet(tmp_path / "scored.parquet")
+    rows[["id", "y"]].to_csv(tmp_path / "outcomes.csv", index=False)
+    given = (tmp_path / "state.json", tmp_path / "scored.parquet", *COLUMNS, "--positive", "default")
+    assert run(*given, "--unlabelled").exit_code == 0
+    done = run(*given, "--outcomes", tmp_path / "outcomes.csv")
+    assert (done.exit_code, "Holds: 1,500 rows" in done.output) == (0, True), done.output
 
 
 def test_probabilities_corrected_for_a_label_shift(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -20,20 +20,18 @@ from focalcal.core.atomic import atomic_file
 from focalcal.core.checks import shown
 from focalcal.core.extras import required
 from focalcal.predictions import Predictions, PredictionsFileError
-from focalcal.predictions.columns import find_scores, missing_column, named_columns
+from focalcal.predictions.columns import missing_column
 from focalcal.predictions.files import is_table
 from focalcal.predictions.header import KINDS, Names
-from focalcal.predictions.locations import Source, suffix_of
-from focalcal.predictions.table_file import NOTHING_SAID, READERS, layout_of
-from focalcal.predictions.table_rows import numbers_of, open_rows, table_writer, whole_batches
+from focalcal.predictions.locations import Source
+from focalcal.predictions.table_file import NOTHING_SAID, layout_of
+from focalcal.predictions.table_rows import open_rows, table_writer, whole_batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focalcal.auditing.monitor_verdict import MonitorVerdict
 
-_READING = ("scale", "delimiter", "decimal", "encoding")  # of the keywords of `Predictions.load`, those of a table
-_PER_ROW = ("ids", "groups", "clusters", "times")
 _ROWS = 1 << 18  # of a batch of two columns
 
 
@@ -102,11 +100,6 @@ def update_from_files(
     corrected   the table to write with the probabilities that are corrected for it
     """
     if unlabelled or outcomes is not None:
-        if columns.get("drop_missing"):
-            raise ValueError(
-                f"drop_missing=True is for files with scores and outcomes, got {os.fspath(path)} without; leave it "
-                "out, and the rows out of the file"
-            )
         top1 = "confidence" in columns
         rows: Any = _scored(part_files([path]), dict(columns), outcomes)
     else:
@@ -178,77 +171,23 @@ def _batches(file: Source, names: dict[str, Any], top1: bool) -> Iterator[Predic
 
 
 def _scored(files: list[Source], columns: dict[str, Any], outcomes: Any) -> Iterator[Predictions]:
-    """The rows of tables without labels; with `outcomes` those that have one there, under their labels."""
+    """The rows of files without labels; with `outcomes` those that have one there, under their labels."""
     known = None if outcomes is None else _Outcomes(Path(outcomes), columns)
-    reading = Names(**{name: columns[name] for name in _READING if columns.get(name)})
+    unused = ("confidence", "correct", *(["positive"] if known is None else []))  # which would name but one class
+    names = {name: place for name, place in columns.items() if name not in unused}
+    names |= {"probs": columns["confidence"]} if "confidence" in columns else {}
     for file in files:
-        if suffix_of(file) not in READERS:
+        if not is_table(file):
             raise PredictionsFileError(f"{file} must be a .parquet or .csv file to be read without labels")
-        with ExitStack() as stack:
-            try:
-                yield from _table_batches(open_rows(file, reading, stack), columns, known, reading)
-            except ValueError as error:
-                raise type(error)(f"{file}: {error}") from error
+        yield from _batches(file, names | {"labels": _unknown if known is None else known.labels}, False)
     if known is not None:
         known.check_all_found()
 
 
-def _table_batches(
-    rows: Any, columns: dict[str, Any], known: _Outcomes | None, reading: Names
-) -> Iterator[Predictions]:
-    kind, names = _score_columns(rows.columns, columns)
-    named = {field: columns[field] for field in _PER_ROW if columns.get(field)}
-    if "ids" not in named and "id" in rows.columns:
-        named["ids"] = "id"
-    if known is not None and "ids" not in named:
-        raise missing_column("id", rows.columns)
-    for place in named.values():
-        named_columns(
-            [place] if isinstance(place, str) else place, rows.columns
-        )  # which refuses those that are not there
-    first_row, percent = 0, reading.scale == "percent"
-    for table in whole_batches(rows, names, keep_text=False, percent=percent):
-        if not table.num_rows:
-            continue
-        scores = numbers_of(rows, table, names, first_row, percent=percent)
-        fields = {field: _values(table, place) for field, place in named.items()}
-        labels: NDArray[Any] = np.zeros(len(scores), np.int64)
-        kept = np.arange(len(scores))
-        if known is not None:
-            labels, kept = known.of(fields["ids"])
-        first_row += len(scores)
-        if len(labels):
-            wanted = {field: _chosen(values, kept) for field, values in fields.items()}
-            more = {name: columns[name] for name in ("classes", "positive") if columns.get(name) and known is not None}
-            more["normalize"] = bool(columns.get("normalize"))
-            yield Predictions(
-                probs=scores[kept] if kind == "probs" else None,
-                logits=scores[kept] if kind == "logits" else None,
-                labels=labels,
-                split="live",
-                **wanted,
-                **more,
-            )
-
-
-def _score_columns(existing: list[str], columns: Mapping[str, Any]) -> tuple[str, list[str]]:
-    for name, kind in (("confidence", "probs"), *((kind, kind) for kind in KINDS)):
-        if (place := columns.get(name)) is not None:
-            return kind, named_columns(place, existing).names
-    for kind in KINDS:
-        if (found := find_scores(kind, existing)) is not None:
-            return kind, found.names
-    raise missing_column("prob_0", existing)
-
-
-def _values(table: Any, place: Any) -> Any:
-    if not isinstance(place, str) and len(place) > 1:
-        return {name: _values(table, name) for name in place}
-    return np.asarray(table.column(place if isinstance(place, str) else place[0]).to_numpy())
-
-
-def _chosen(values: Any, rows: Any) -> Any:
-    return {name: each[rows] for name, each in values.items()} if isinstance(values, dict) else values[rows]
+def _unknown(fields: Mapping[str, Any], classes: Sequence[Any] | None) -> tuple[Any, Any]:
+    """Any label of every row: none is looked at."""
+    rows = len(next(fields[kind] for kind in KINDS if kind in fields))
+    return np.full(rows, 0 if classes is None else classes[0]), np.arange(rows)
 
 
 class _Outcomes:
@@ -262,9 +201,8 @@ class _Outcomes:
             for column in (ids, labels):
                 if column not in rows.columns:
                     raise PredictionsFileError(f"{path}: {missing_column(column, rows.columns)}")
-            found = [
-                (_values(table, ids), _values(table, labels)) for table in whole_batches(rows, [], keep_text=False)
-            ]
+            tables = whole_batches(rows, [], keep_text=False)
+            found = [[table.column(name).to_numpy() for name in (ids, labels)] for table in tables]
         self._ids = np.concatenate([each.astype(np.str_) for each, _ in found])
         self._labels = np.concatenate([each for _, each in found])
         order = np.argsort(self._ids)
@@ -273,9 +211,11 @@ class _Outcomes:
         if len(double := self._ids[1:][self._ids[1:] == self._ids[:-1]]):
             raise PredictionsFileError(f"{path} must have one row per id, got several of {double[0]!r}; keep the last")
 
-    def of(self, ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def labels(self, fields: Mapping[str, Any], _: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The labels of those rows whose ids are here, and their places."""
-        text = ids.astype(np.str_)
+        if "ids" not in fields:
+            raise PredictionsFileError("rows must have ids for outcomes to be found by, got none; name their column")
+        text = np.asarray(fields["ids"]).astype(np.str_)
         at = np.minimum(np.searchsorted(self._ids, text), max(len(self._ids) - 1, 0))
         kept = np.flatnonzero(self._ids[at] == text) if len(self._ids) else np.empty(0, np.int64)
         self._used[at[kept]] = True

@@ -83,10 +83,12 @@ def find_layout(
         if kind not in found:
             raise missing_column(f"{PREFIXES[kind][0]}_0", counts)
         scores = found[kind]
-    labels = find_labels(counts) if names.labels is None else named_columns(names.labels, named_places).names
+    labels = find_labels(counts) if names.labels is None else []
+    if names.labels is not None and not callable(names.labels):
+        labels = named_columns(names.labels, named_places).names
     if header is None:
         warn_of_names(kind, None if named else scores, labels if names.labels is None else None)
-    fields = {kind: scores.names, "labels": labels}
+    fields = {kind: scores.names} | ({"labels": labels} if labels else {})
     for name in OPTIONAL:
         usual: Any = COLUMNS.get(name, "posterior")
         present = usual in counts or (name == "posterior" and "posterior_0" in counts)
@@ -104,7 +106,7 @@ def find_layout(
     for name in () if header is None else (kind, "posterior"):
         if name in fields and getattr(names, name) is None and not is_ours(name, Columns(fields[name])):
             raise missing_column(f"{PREFIXES[name][0]}_0", counts)  # a damaged name would put classes in another order
-    single = labels[0] in LABELS if names.labels is None else labels == [names.labels]
+    single = labels[0] in LABELS if names.labels is None else labels in ([], [names.labels])
     several = not single if header is None else header.multilabel
     return Layout(fields, several if names.multilabel is None else names.multilabel, scores.classes, group_names)
 

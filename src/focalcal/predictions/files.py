@@ -130,6 +130,11 @@ def stream(
                 if of_batch.rows == of_batch.left_out:
                     continue
                 any_row = True
+                if callable(names.labels):
+                    labels, kept = names.labels(fields, _classes(fields, header, stated))
+                    if not len(kept):
+                        continue
+                    fields = {name: _kept(values, kept) for name, values in fields.items()} | {"labels": labels}
                 with rounding_collected() as misses:
                     part = _predictions(cls, header, fields, stated, first_row=start)
             if part.classes is not None:
@@ -213,8 +218,8 @@ def _predictions(
         fields["groups"] = dict(zip(header.group_names, fields["groups"].T, strict=True))
     if several := [name for name in fields if name.startswith("groups.")]:  # arrays of an .npz, one for each name
         fields["groups"] = {name.removeprefix("groups."): fields.pop(name) for name in several}
-    if names.classes is not None or (header and header.classes is not None):
-        fields["classes"] = header.classes if header and names.classes is None else names.classes
+    if (classes := _classes(fields, header, names)) is not None:
+        fields["classes"] = classes
     fields |= {"positive": names.positive, "normalize": names.normalize, "scale": names.scale}
     fields["split"] = names.split or (header.split if header else UNKNOWN_SPLIT)
     if names.multilabel is not None:
@@ -227,6 +232,18 @@ def _predictions(
         counted = f" (rows counted from row {first_row} of the file)" if first_row else ""
         remedy = _if_percentages(fields) or "name other columns or fix the file"
         raise PredictionsFileError(f"{error}{counted}; {remedy}") from error
+
+
+def _classes(fields: dict[str, Any], header: Header | None, names: Names) -> Any:
+    """What the caller says, else what the file states, else what its columns' names say."""
+    stated = header.classes if header and names.classes is None else names.classes
+    return fields.get("classes") if stated is None else stated
+
+
+def _kept(values: Any, rows: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: each[rows] for name, each in values.items()}
+    return values[rows] if isinstance(values, np.ndarray) else values
 
 
 def _if_percentages(fields: dict[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,13 +112,17 @@ class Header:
         return header
 
 
+# Labels that are not in the file: of the fields of some rows and the classes, the labels and which rows have one.
+LabelsFrom = Callable[[Mapping[str, Any], Sequence[Any] | None], tuple[Any, Any]]
+
+
 @dataclass(frozen=True)
 class Names:
     """What the caller says of a file: where its fields are, and what the file does not state itself."""
 
     logits: Place | Sequence[str] | None = None
     probs: Place | Sequence[str] | None = None
-    labels: Place | Sequence[str] | None = None
+    labels: Place | Sequence[str] | LabelsFrom | None = None
     ids: Place | Literal[False] | None = None
     groups: Place | Sequence[str] | Literal[False] | None = None
     clusters: Place | Literal[False] | None = None
@@ -160,7 +164,7 @@ class Names:
             if isinstance(given, os.PathLike):
                 given = os.fspath(given)
                 object.__setattr__(self, name, given)
-            if given is not None and (given is not False or name not in OPTIONAL):
+            if given is not None and not callable(given) and (given is not False or name not in OPTIONAL):
                 _check_place(name, given)
 
     def reads(self, name: str, header: Header | None, *, present: bool) -> bool:

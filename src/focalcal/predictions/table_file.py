@@ -308,6 +308,8 @@ def _fields(table: Any, layout: Layout, size: int, first_row: int) -> dict[str, 
             fields[name] = matrix_of(table, columns, numbers="iufb" if name == "labels" else "iuf")
     if layout.multilabel:
         return fields
+    if "labels" not in fields:
+        return fields | ({} if layout.classes is None else {"classes": layout.classes})
     if fields["labels"].shape[1] == 1:
         labels = fields["labels"] = fields["labels"][:, 0]
         if missing := np.flatnonzero(labels == "").tolist() if labels.dtype.kind == "O" else []:
