@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.auditing.executors import Executor, collect
-from focalcal.auditing.part_account import OnBadPart
-from focalcal.auditing.partitions import Reading, class_factors, stream
+from focalcal.auditing.partitions import OnBadPart, Reading, class_factors, stream
 from focalcal.core.checks import ROUNDING, one_of, rounding_collected
 from focalcal.metrics import METRICS, CalibrationSketch, Interval
 from focalcal.predictions import Predictions, PredictionsFileError
@@ -166,7 +165,7 @@ def read_rows(
         factors = class_factors(first, top1)
         reading = Reading(names, first[:1], top1, most, seed=seed, on_bad_part=on_bad_part, factors=factors)
         collected = collect(files, reading, executor, address)
-    notes += [note for note in map(_sentence, collected.account.notes()) if note not in notes]
+    notes += [note for note in map(_sentence, collected.notes.sentences()) if note not in notes]
     used = "divided by their sums" if columns.get("normalize") else "used as they are"
     notes += [
         f"Rows of {name} miss the sum one by up to {miss:.2g}; they were {used}."

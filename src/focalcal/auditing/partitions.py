@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from focalcal.auditing.part_account import OnBadPart, PartAccount
 from focalcal.core.checks import rounding_collected
 from focalcal.metrics import CalibrationSketch
 from focalcal.predictions import Predictions, PredictionsFileError
 from focalcal.predictions.files import row_group_sizes
 from focalcal.predictions.header import NoRowsError
 from focalcal.predictions.locations import Source, suffix_of
-from focalcal.predictions.reading_notes import notes_collected
+from focalcal.predictions.reading_notes import ReadingNotes, notes_collected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+OnBadPart = Literal["refuse", "skip"]  # a part that cannot be read ends the audit, or is left out and named
 _ELEMENTS = 1 << 22  # scores of a partition, about
 _BATCH = 1 << 20  # scores of a partition that are in memory, about
 _RARE = 0.1  # a class below this share of the first rows is sampled more densely
@@ -78,7 +78,7 @@ class Collected:
     keys: NDArray[np.float64]
     sample: tuple[Predictions, ...]
     misses: dict[str, float]
-    account: PartAccount = field(default_factory=PartAccount)
+    notes: ReadingNotes = field(default_factory=ReadingNotes)
 
     def smallest(self, most: int) -> Collected:
         """With at most so many rows in the sample, those of the smallest keys."""
@@ -88,7 +88,7 @@ class Collected:
         sizes = np.cumsum([part.n for part in self.sample])[:-1]
         chosen = [np.flatnonzero(keys <= limit) for keys in np.split(self.keys, sizes)]
         sample = tuple(part[rows] for part, rows in zip(self.sample, chosen, strict=True) if len(rows))
-        return Collected(self.rows, self.sketch, self.keys[self.keys <= limit], sample, self.misses, self.account)
+        return Collected(self.rows, self.sketch, self.keys[self.keys <= limit], sample, self.misses, self.notes)
 
 
 def class_factors(first: Predictions, top1: bool) -> tuple[float, ...] | None:
@@ -106,8 +106,9 @@ def class_factors(first: Predictions, top1: bool) -> tuple[float, ...] | None:
 
 def merge(parts: Iterable[Collected], most: int) -> Collected:
     """Of all parts in their order."""
-    whole = Collected(0, None, np.empty(0), (), {})
+    whole, notes = Collected(0, None, np.empty(0), (), {}), ReadingNotes()
     for part in parts:
+        notes.add(part.notes)
         sketch = part.sketch if whole.sketch is None or part.sketch is None else whole.sketch + part.sketch
         misses = {name: max(miss, whole.misses.get(name, 0.0)) for name, miss in part.misses.items()}
         whole = Collected(
@@ -116,7 +117,7 @@ def merge(parts: Iterable[Collected], most: int) -> Collected:
             np.concatenate([whole.keys, part.keys]),
             whole.sample + part.sample,
             whole.misses | misses,
-            whole.account + part.account,
+            notes,
         )
         if len(whole.keys) > 2 * most:
             whole = whole.smallest(most)
@@ -166,19 +167,17 @@ def read_partition(reading: Reading, partition: Partition) -> Collected:
     generator = np.random.Generator(np.random.PCG64(reading.seed).advance(partition.first_row))
     below = reading.below
     for path in partition.files:
-        account = PartAccount()
         try:
             first_row = partition.first_row + whole.rows
             own, below_then = _read_file(path, reading, partition.row_groups, generator, first_row, below)
         except NoRowsError:
-            account.empty.append(str(path))
+            whole.notes.empty.append(str(path))
         except PredictionsFileError as error:
             if reading.on_bad_part == "refuse":
                 raise
-            account.skipped[str(path)] = str(error).removeprefix(f"{path}: ")
+            whole.notes.skipped[str(path)] = str(error).removeprefix(f"{path}: ")
         else:
             below, whole = below_then, merge([whole, own], reading.most)
-        whole = replace(whole, account=whole.account + account)
     return whole
 
 
@@ -204,7 +203,7 @@ def _read_file(
             kept = merge([kept, batch], reading.most)
             if len(kept.keys) == reading.most:
                 below = min(below, float(kept.keys.max()))
-    return replace(kept, misses=dict(misses), account=PartAccount(notes)), below
+    return replace(kept, misses=dict(misses), notes=notes), below
 
 
 def stream(path: Source, columns: Mapping[str, Any], top1: bool, **more: Any) -> Iterator[Predictions]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from focalcal.core.checks import user_level
 from focalcal.predictions.class_labels import InputWarning
 
+_SHOWN = 12  # parts in a sentence
+
 
 @dataclass
 class Missing:
@@ -35,10 +37,33 @@ class Missing:
 
 @dataclass
 class ReadingNotes:
-    """Of all parts: the rows that lack a value, and what was found in files that did not say it."""
+    """Of all parts: the rows that lack a value, what was found in files that did not say it, and what was not read.
+
+    `empty` are the parts without rows, `skipped` those that were left out with the reason.
+    """
 
     missing: Missing = field(default_factory=Missing)
     found: dict[str, None] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: ReadingNotes) -> None:
+        """Those of more parts."""
+        self.missing.add(other.missing)
+        self.found |= other.found
+        self.empty += other.empty
+        self.skipped |= other.skipped
+
+    def sentences(self) -> list[str]:
+        """One for each, without its full stop."""
+        said = [*self.found, *([str(self.missing)] if self.missing.left_out else [])]
+        left_out = [f"{path} ({reason[:200]})" for path, reason in self.skipped.items()]
+        for parts, what in ((self.empty, "no rows"), (left_out, "been left out as unreadable")):
+            if parts:
+                count = "1 part has" if len(parts) == 1 else f"{len(parts):,} parts have"
+                more = f" and {len(parts) - _SHOWN:,} more" if len(parts) > _SHOWN else ""
+                said.append(f"{count} {what}: {', '.join(parts[:_SHOWN])}{more}")
+        return said
 
 
 _collected: ContextVar[ReadingNotes | None] = ContextVar("reading_notes", default=None)

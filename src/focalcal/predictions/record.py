@@ -18,7 +18,6 @@ from focalcal.core.checks import whole
 from focalcal.core.display import html_table
 from focalcal.core.numerics import at_least_float32, sigmoid, softmax
 from focalcal.predictions import files
-from focalcal.predictions.alike import ALIKE, OPTIONAL, PER_ROW, check_alike, comparable
 from focalcal.predictions.answer_options import Normalize
 from focalcal.predictions.field_checks import (
     checked_classes,
@@ -31,12 +30,15 @@ from focalcal.predictions.field_checks import (
     checked_weights,
     provenance_text,
 )
-from focalcal.predictions.header import Names, Place
+from focalcal.predictions.header import OPTIONAL, Names, Place
 from focalcal.predictions.inputs import Inputs
 from focalcal.predictions.model_outputs import of_hugging_face, of_sklearn
 from focalcal.predictions.score_forms import given_scores
 
 ROWS = 65536  # of a batch, unless told otherwise
+PER_ROW = ("scores", "labels", *OPTIONAL)
+ALIKE = ("kind", "multilabel", "top1", "classes", "group_names", "split", "_provenance", "n_classes", *PER_ROW)
+_WIDTHS = {"float16", "float32", "float64"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False, slots=True)
@@ -263,7 +265,7 @@ class Predictions:
         """Whether everything is the same, to the bit (but 0.0 equals -0.0); nothing but `Predictions` is."""
         if not isinstance(other, Predictions):
             return False
-        return all(comparable(getattr(self, name)) == comparable(getattr(other, name)) for name in ALIKE) and all(
+        return all(_comparable(getattr(self, name)) == _comparable(getattr(other, name)) for name in ALIKE) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in PER_ROW
         )
 
@@ -283,7 +285,7 @@ class Predictions:
         for number, part in enumerate(parts):
             if not isinstance(part, Predictions):
                 raise TypeError(f"parts must be Predictions, got {type(part).__name__}; make them such first")
-            check_alike(first, part, number, stated=about)
+            _check_alike(first, part, number, stated=about)
         columns = {name: [getattr(part, name) for part in parts] for name in PER_ROW}
         whole = {name: None if each[0] is None else np.concatenate(each) for name, each in columns.items()}
         return first._with_known(**whole, **about)
@@ -408,3 +410,21 @@ class Predictions:
         batches after the iteration has ended without an error.
         """
         return files.stream(cls, path, Names(**names), whole("rows", rows, 1), row_groups)
+
+
+def _check_alike(first: Predictions, part: Predictions, number: int, stated: Mapping[str, Any]) -> None:
+    """Refuse parts that differ in anything but their rows and what is stated for the whole."""
+    for name in ALIKE:
+        of_first, of_part = _comparable(getattr(first, name)), _comparable(getattr(part, name))
+        widths = isinstance(getattr(first, name), np.ndarray) and {str(of_first), str(of_part)} <= _WIDTHS
+        if of_first != of_part and name not in stated and not widths:  # of two widths the whole has the larger
+            what = name.removeprefix("_")
+            remedy = f"pass {what}=" if what in ("split", "provenance") else "make them alike first"
+            raise ValueError(f"parts must agree in {what}, got {of_part} in part {number} after {of_first}; {remedy}")
+
+
+def _comparable(value: Any) -> Any:
+    """What must be alike in two parts: of arrays the type."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return str(value.dtype) if value.dtype.kind in "fb" else "integers" if value.dtype.kind == "i" else "strings"
