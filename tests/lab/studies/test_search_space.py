@@ -31,6 +31,13 @@ def test_a_space_of_choices_is_tried_once(budget, expected):
     assert len(drawn) == len(set(drawn)) == expected
 
 
+def test_a_range_is_halved_around_a_value_and_ends_where_it_ended():
+    assert [DECAY.around(0.5), DECAY.around(0.9)] == [Range(0.25, 0.75), Range(0.65, 1.0)]
+    near = RATE.around(5.0)
+    assert (near.low, near.high) == (pytest.approx(5 / 100**0.25), 10.0)
+    assert Choices((1, 2)).around(1) == Choices((1, 2))
+
+
 def test_a_search_begins_with_the_default_where_it_may():
     assert [RATE.start(1.0), RATE.start(20), RATE.start(None)] == [1.0, 1.0, 1.0]  # the middle of a logarithm
     assert [Choices((3, 4)).start(4), Choices((3, 4)).start(5)] == [4, 3]

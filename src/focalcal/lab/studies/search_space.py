@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, product
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,14 @@ class Range:
         value = low + share * (high - low)
         return self.clip(math.exp(value) if self.log else value)
 
+    def around(self, value: float) -> Range:
+        """Half as wide, with the value in the middle, as far as that lies in the range."""
+        if self.log:
+            reach = (self.high / self.low) ** 0.25
+            return replace(self, low=max(self.low, value / reach), high=min(self.high, value * reach))
+        reach = (self.high - self.low) / 4
+        return replace(self, low=max(self.low, value - reach), high=min(self.high, value + reach))
+
     def start(self, default: Any) -> Any:
         """The default if it lies in the range, else the middle."""
         number = isinstance(default, int | float) and not isinstance(default, bool)
@@ -50,6 +58,10 @@ class Choices:
     def at(self, share: float) -> Any:
         """The value at a share in [0, 1) of the list."""
         return self.values[int(share * len(self.values))]
+
+    def around(self, value: Any) -> Choices:
+        """The same: values have no order."""
+        return self
 
     def start(self, default: Any) -> Any:
         """The default if it is one of them, else the first."""

@@ -62,10 +62,24 @@ class TunedMethod:
         return TuneCandidate(self, tuple(sorted({**self.objective.options, **options}.items())), recipe)
 
     def candidates(
-        self, rate: Dimension, decay: Dimension, number: int, seed: int, **known: Any
+        self,
+        rate: Dimension,
+        decay: Dimension,
+        number: int,
+        seed: int,
+        near: TuneCandidate | None = None,
+        **known: Any,
     ) -> Iterator[TuneCandidate]:
-        """At most `number` points of the space, see `search_space.points`; options that are known are not searched."""
+        """At most `number` points of the space, or of half of it around one; options that are known are not searched.
+
+        See `search_space.points`.
+        """
         space = {name: where for name, where in self.objective.search.items() if name not in known}
+        if near is not None:
+            mine, own, options = near.recipe.optimizer, self.setting.recipe.optimizer, dict(near.options)
+            rate = rate.around(mine.lr / own.lr)
+            decay = decay.around(mine.weight_decay / (own.weight_decay or _DECAY) or 1.0)
+            space = {name: where.around(options[name]) for name, where in space.items()}
         for at_rate, at_decay, *values in points([rate, decay, *space.values()], number, seed=seed):
             yield self.candidate({**known, **dict(zip(space, values, strict=True))}, at_rate, at_decay)
 

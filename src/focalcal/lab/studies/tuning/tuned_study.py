@@ -169,7 +169,7 @@ def _points(
 ) -> list[TuneCandidate]:
     """What is tried of a method: the recipe's and the objective's own values first."""
     rate, decay = dimension(tuning.learning_rate), dimension(tuning.weight_decay)
-    drawn = method.candidates(rate, decay, budget, tuning.seed, **known)
+    drawn = method.candidates(rate, decay, budget, tuning.seed, None, **known)
     tried = list(dict.fromkeys([method.first(rate, decay, **known), *drawn]))[:budget]
     if len(tried) < budget:
         what = f"can use {len(tried)} of {budget} trials, since the space has no more points"

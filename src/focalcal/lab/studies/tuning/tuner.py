@@ -77,7 +77,7 @@ def tune(
         trials: how many different candidates are trained with the first seed; a grid has as many as it has points.
         seeds: how many each finalist is trained with.
         finalists: how many candidates are repeated, besides cross-entropy.
-        sampler: "halton", the points of a sequence of the objective that is best so far; or "grid".
+        sampler: "halton", points of the objective that is best so far, in the end around its best; or "grid".
         select: "nll" or "brier".
         learning_rate, weight_decay: search them as well, up to a factor of sixteen from the recipe's.
         protocol: which examples; None: all.
@@ -141,8 +141,8 @@ def _searched(
 ) -> tuple[list[TuneTrial], bool]:
     """The trials, cross-entropy first, and whether Ctrl-C ended the search early; every point of a grid if no number.
 
-    The first guesses, then the points of the objective that is best so far, half of the trials that are left at a time:
-    it is looked at again how good the others are, and no objective is left out for a first guess that was wrong.
+    The first guesses, then points of the objective that is best so far, half of the trials that are left at a time:
+    first of its whole space, then around its best one.
     """
     baseline = methods["ce"].candidate({})
     runs, interrupted = search.train([baseline], 0)
@@ -154,20 +154,24 @@ def _searched(
             f"`focalcal runs failures --store {shlex.quote(str(search.store.path))}` says why"
         )
     [cross_entropy] = search.trials(runs)
-    points = {name: method.candidates(*spaces, number or _EVERY_POINT, seed) for name, method in methods.items()}
     asked = dict.fromkeys([baseline, *_first_guesses(search, methods, cross_entropy)])
     if number is None:
-        asked |= dict.fromkeys(chain.from_iterable(points.values()))
+        every = (method.candidates(*spaces, _EVERY_POINT, seed) for method in methods.values())
+        asked |= dict.fromkeys(chain.from_iterable(every))
     batch = list(asked)[:number]
     asked = dict.fromkeys(batch)
-    tried = [cross_entropy]
+    tried, drawn = [cross_entropy], set[str]()
     while batch and not interrupted:
         runs, interrupted = search.train(batch, 0)
         tried += [trial for trial in search.trials(runs) if trial.candidate != baseline]
         batch, left = [], (number or 0) - len(asked)
         for trial in sorted(tried, key=lambda trial: trial.judgement.best(select)) if left > 0 else ():
-            unasked = (point for point in points[trial.candidate.objective] if point not in asked)
+            name = trial.candidate.objective
+            near = trial.candidate if name in drawn else None
+            points = methods[name].candidates(*spaces, number or 0, seed, near)
+            unasked = (point for point in points if point not in asked)
             if batch := list(islice(unasked, min(left, max(_AT_LEAST, left // 2)))):
+                drawn.add(name)
                 break
         asked |= dict.fromkeys(batch)
     return [trial.against(cross_entropy) for trial in tried], interrupted
