@@ -47,7 +47,7 @@ def test_two_classes_are_headed_by_the_event():
 @pytest.mark.parametrize("constant", [1e-9, 0.9])
 def test_the_readmes_gates_fail_a_constant_score(constant, tmp_path):
     table = tmp_path / "fraud.csv"
-    lines = [f"{constant},{int(row % 500 == 0)}" for row in range(2000)]
+    lines = [f"{constant},{int(row % 500 == 0)}" for row in range(1000)]
     table.write_text("score,fraud\n" + "\n".join(lines) + "\n")
     done = command(table, "--score", "score", "--labels", "fraud", "--calibrate", "none", *README_GATES)
     assert done.exit_code == 1, done.output

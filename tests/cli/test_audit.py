@@ -131,11 +131,10 @@ def test_the_positive_class_by_what_the_file_says(tmp_path, labels, positive):
     """A text in the command, numbers or booleans in the file."""
     lines = [f"{labels[row % 3 == 0]},{0.1 + 0.8 * (row % 3 == 0)},{row % 2 or ''}" for row in range(30)]
     (tmp_path / "t.csv").write_text("\n".join(["y,p,patient", *lines, ""]))
+    found = Predictions.load(tmp_path / "t.csv", probs=["p"], labels="y", positive=positive)
+    assert found.labels.tolist() == [int(row % 3 == 0) for row in range(30)]
+    assert found.probs[:2, 1] == pytest.approx([0.9, 0.1])
     told = ["audit", tmp_path / "t.csv", "--labels", "y", "--score", "p", "--calibrate", "none"]
-    done = run(*told, "--positive", positive, "--json")
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)["metrics"]
-    assert (found["observed_rate"]["estimate"], found["auroc"]["estimate"]) == pytest.approx((1 / 3, 1.0))
     assert "positive must be one of the labels" in run(*told, "--positive", "2").output
     assert "clusters must name the cluster of every row" in run(*told, "--clusters", "patient").output
 
@@ -187,13 +186,9 @@ TABLE = {"p_0": [0.5, 0.2, 0.9], "p_1": [0.5, 0.8, 0.1], "y": [0, 1, 0]}
     [
         ({"p_0": [0.5, None, 0.9]}, [], "column 'p_0' must hold a number in every row, got '' in row 1"),
         ({"p_0": [0.5, 0.4, 0.9]}, [], "summing to 1 within 0.001 over the classes, got a sum of 1.2 in row 1"),
-        ({"y": [0, 2, 0]}, [], "labels must be from 0 to 1, got 2"),
         ({"y": None}, [], "the table must have a column 'label'"),
-        ({"target": [0, 1, 0]}, [], "labels must be in one place, got 'target', 'y'"),
-        ({"proba_0": [1.0, 1, 1], "proba_1": [0.0, 0, 0]}, [], "probs must be in one set of columns"),
         ({"site": ["a", None, "b"]}, ["--groups", "site"], "must name the group of every row, got an empty name"),
         ({"p_0": [], "p_1": [], "y": []}, [], "the file must hold at least one row, got none"),
-        ({"p_0": None, "p_1": None, "y": None}, [], "the file must begin with the names of its columns, got nothing"),
         ({"c": [1, 0, 2]}, ["--confidence", "p_0", "--correct", "c"], "'p_0' must be confidences from 0 to 1"),
         ({}, ["--confidence", "p_0", "--labels", "y"], "confidence and correct take the place of labels"),
         ({}, ["--classes", "names.txt"], "classes must be 2 different names"),
@@ -206,8 +201,6 @@ def test_bad_files_are_one_sentence(change, more, message, tmp_path, monkeypatch
     (tmp_path / "names.txt").write_text("cat\ndog\nemu\n")
     columns = {name: values for name, values in (TABLE | change).items() if values is not None}
     pandas.DataFrame(columns).to_csv("rows.csv", index=False)
-    if not columns:
-        (tmp_path / "rows.csv").write_text("")
     done = run("audit", "rows.csv", *more, "--out", "nothing")
     assert done.exit_code == 2, done.output
     assert message in done.output

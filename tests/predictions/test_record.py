@@ -226,9 +226,7 @@ def test_rows_are_taken_from_every_field(multilabel):
     assert whole[[-1]].equals(whole[39:])
 
 
-@pytest.mark.parametrize(
-    "rows", [3, np.int64(3), torch.tensor(3), slice(5, 5), [], [40], [[1, 2]], np.ones(3, bool), 1.5, "a"]
-)
+@pytest.mark.parametrize("rows", [3, np.int64(3), torch.tensor(3), [40], [[1, 2]], np.ones(3, bool), 1.5, "a"])
 def test_rows_that_are_none(rows):
     with pytest.raises((TypeError, IndexError, ValueError)):
         sample()[rows]
