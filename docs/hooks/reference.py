@@ -158,11 +158,15 @@ def _top_level() -> str:
 
 def _adapters(sources: griffe.Module, undocumented: list[str]) -> str:
     parts = ["# Adapters to other libraries"]
-    for path in ADAPTERS:
-        module = importlib.import_module(f"focalcal.integrations.{path}")
+    modules = {path: importlib.import_module(f"focalcal.integrations.{path}") for path in ADAPTERS}
+    page = ModuleType("integrations")
+    for module in modules.values():
+        page.__dict__.update(zip(module.__all__, _values(module), strict=True))
+    page.__all__ = [name for module in modules.values() for name in module.__all__]  # type: ignore[attr-defined]
+    for path, module in modules.items():
         parts += [f"## `{module.__name__}`", inspect.getdoc(module) or ""]
         undocumented += [f"{path}.{name}" for name in module.__all__ if not getattr(module, name).__doc__]
-        parts += [f"::: {_path(value)}{_DEEPER}{_neighbours(module, value)}" for value in _values(module)]
+        parts += [f"::: {_path(value)}{_DEEPER}{_neighbours(page, value)}" for value in _values(module)]
     adapters = importlib.import_module("focalcal.integrations.torchmetrics")
     parts += [f"## `{adapters.__name__}`", inspect.getdoc(adapters) or ""]
     parts += [_torchmetric(name, value) for name, value in zip(adapters.__all__, _values(adapters), strict=True)]

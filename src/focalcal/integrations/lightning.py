@@ -27,7 +27,8 @@ class LightningCalibration(lightning.Callback):
     before training does none of this. With `stopping` each validation epoch of a fit is judged: `val_refined_nll` and
     `val_temperature` are logged too, the fit ends when its patience does, and at the end the module has the weights of
     the best epoch, which `stopping.calibrator` belongs to. A sampler that pads the last batch of a rank repeats rows,
-    here as in any metric; `use_distributed_sampler=False` avoids that.
+    here as in any metric; `use_distributed_sampler=False` avoids that. `TrainerCalibration` is the same for the
+    `Trainer` of transformers.
 
     Args:
         loss: updated from the rows if it is an AdaFocal loss.
