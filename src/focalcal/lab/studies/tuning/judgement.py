@@ -50,10 +50,6 @@ class Judgement:
         """The better mean of raw and scaled: a user may do either."""
         return min(self.mean(criterion, scaled=scaled) for scaled in (False, True))
 
-    def scaling_helps(self, criterion: str) -> bool:
-        """Whether the temperature lowers the mean loss of rows that it was not fitted on."""
-        return self.mean(criterion, scaled=True) < self.mean(criterion, scaled=False)
-
     @cached_property
     def error(self) -> float:
         """The share of rows whose predicted class is wrong."""
