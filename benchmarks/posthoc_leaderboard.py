@@ -1,7 +1,7 @@
 """Which calibrator for which classifier: ours and those of other libraries, on the tasks of posthoc_tasks.py.
 
-    python benchmarks/posthoc_leaderboard.py TASKS RECORDS.csv [--part judging] [--splits N] [--sizes 200 1000 5000]
-        [--only NAME ...] [--minutes M]
+    python benchmarks/posthoc_leaderboard.py TASKS RECORDS.csv [--part judging] [--first N] [--splits N]
+        [--sizes 200 1000 5000] [--only NAME ...] [--minutes M]
 
 TASKS is what posthoc_tasks.py wrote. Of every task and split that many rows are drawn for fitting; the others judge.
 One line per task, size, split and calibrator is appended to RECORDS; lines that are there are not computed again, so
@@ -132,6 +132,7 @@ def main() -> None:
     parser.add_argument("tasks", type=Path)
     parser.add_argument("records", type=Path)
     parser.add_argument("--part", choices=("judging", "development"), default="judging")
+    parser.add_argument("--first", type=int, default=0, help="split to begin with: processes with files of their own")
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="*", default=[200, 1000, 5000])
     parser.add_argument("--only", nargs="*", default=None, help="names of calibrators")
@@ -150,7 +151,7 @@ def main() -> None:
         out = csv.writer(file)
         if not done:
             out.writerow(COLUMNS)
-        for split in range(arguments.splits):
+        for split in range(arguments.first, arguments.splits):
             for path in paths:
                 with np.load(path) as stored:
                     probs, labels = stored["probs"], stored["labels"]
