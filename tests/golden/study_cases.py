@@ -110,7 +110,7 @@ def _judged(kind: str, temperature: float | None) -> Any:
         "means": {f"{name} {scaled}": found.mean(name, scaled=scaled) for name in ("nll", "brier")
                   for scaled in (False, True)},
         "best": {name: found.best(name) for name in ("nll", "brier")},
-        "helps": found.scaling_helps("nll"),
+        "helps": found.mean("nll", scaled=True) < found.mean("nll", scaled=False),
     }  # fmt: skip
 
 
