@@ -91,7 +91,7 @@ def whole(name: str, value: Any, least: int) -> int:
             raise TypeError
         number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r} of type {type(value).__name__}") from None
+        raise TypeError(f"{name} must be a whole number, got {shown(value)} of type {type(value).__name__}") from None
     if number < least:
         raise ValueError(f"{name} must be >= {least}, got {value!r}; choose a value in that range")
     return number

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focalcal.core.arrays import scores_and_labels
-from focalcal.core.checks import finite, one_of, whole
+from focalcal.core.checks import finite, one_of, whole_number
 from focalcal.core.numerics import log_softmax
 from focalcal.posthoc.calibrator_inputs import refuse_probabilities
 from focalcal.posthoc.cross_fit import cross_fit
@@ -153,7 +153,7 @@ class EarlyStopping:
     def __init__(self, by: str = "refined_nll", *, patience: int | None = None) -> None:
         one_of("by", by, RULES)
         self.by = by
-        self.patience = None if patience is None else whole("patience", patience, 1)
+        self.patience = None if patience is None else whole_number("patience", patience, least=1, remedy="10 is usual, None never ends")
         self.history: list[EpochScores] = []
         self.best_epoch: int | None = None
         self._weights: dict[str, Any] | None = None
