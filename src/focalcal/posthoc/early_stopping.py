@@ -153,7 +153,9 @@ class EarlyStopping:
     def __init__(self, by: str = "refined_nll", *, patience: int | None = None) -> None:
         one_of("by", by, RULES)
         self.by = by
-        self.patience = None if patience is None else whole_number("patience", patience, least=1, remedy="10 is usual, None never ends")
+        if patience is not None:
+            patience = whole_number("patience", patience, least=1, remedy="10 is usual, None never ends")
+        self.patience = patience
         self.history: list[EpochScores] = []
         self.best_epoch: int | None = None
         self._weights: dict[str, Any] | None = None
