@@ -210,12 +210,13 @@ def test_new_rows_are_read_as_the_runs_own_were(tmp_path, kind):
     labels = (features[:, 0] > 3).astype(int)
     for k in range(150):
         words = f"{'high' if labels[k] else 'low'} word{k % 40}"
-        rows.append([*features[k], "red" if k % 3 else "blue"] if kind == "csv" else [words])
+        code = f"0{k % 7}" if k % 7 != 1 else "none"  # of the new rows, each seventh one, 00: a number if read alone
+        rows.append([*features[k], "red" if k % 3 else "blue", code] if kind == "csv" else [words])
     for file, part in zip(files, (slice(None), slice(0, 150, 7)), strict=True):
         if kind == "npz":
             np.savez(file, inputs=features[part], labels=labels[part])
         else:
-            names = [*"abcd", "colour", "label"] if kind == "csv" else ["text", "label"]
+            names = [*"abcd", "colour", "code", "label"] if kind == "csv" else ["text", "label"]
             lines = [[*row, f"class {label}"] for row, label in zip(rows[part], labels[part], strict=True)]
             if file.stem == "old":  # a column that is no input, which the new rows do not have
                 names, lines = ["note", *names], [[k, *line] for k, line in enumerate(lines)]
@@ -243,6 +244,18 @@ def test_new_rows_are_read_as_the_runs_own_were(tmp_path, kind):
         files[1].write_text(files[1].read_text().replace("class 1", "class 9"))
         with pytest.raises(ValueError, match=r"strange.csv must have the classes of old.csv, got class 9 too"):
             evaluate_run(run, store, test_sets=[files[1].rename(tmp_path / "strange.csv")])
+        header = "a,b,c,d,colour,code,label\n"
+        for text, message in (
+            (header, "odd.csv must have rows, got none"),
+            (
+                f"{header}1,2,3,4,red,00,class 1\n1,2,3,4,red,00,\n",
+                "odd.csv must have a label in every row, got none in row 1",
+            ),
+            ("a,a,b,c,d,colour,code,label\n1,1,2,3,4,red,00,class 1\n", "odd.csv must have .* names, got 'a' twice"),
+        ):
+            (tmp_path / "odd.csv").write_text(text)
+            with pytest.raises(ValueError, match=message):
+                evaluate_run(run, store, test_sets=[tmp_path / "odd.csv"])
 
 
 def test_networks_without_maps_are_refused_before_data_are_read(tmp_path):

@@ -123,6 +123,8 @@ def tune(
         of_recipes = {
             "--objective": objective,
             "--select": select != "nll",
+            "--sampler": sampler != "halton",
+            "--finalists": finalists != 3,
             "--epochs": epochs,
             "--data-set": data_set,
             "--mean": mean,

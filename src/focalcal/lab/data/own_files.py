@@ -189,14 +189,15 @@ def _file(folder: Path, path: str, suffixes: tuple[str, ...]) -> Path:
     return place
 
 
-def read_table(file: Path) -> Any:
-    """The Arrow table of a .parquet, .csv or .tsv file."""
+def read_table(file: Path, texts: Iterable[str] = ()) -> Any:
+    """The Arrow table of a .parquet, .csv or .tsv file; columns of `texts` stay texts where all look like numbers."""
     with reading(file, "a table", _REWRITE):
         if file.suffix.lower() == ".parquet":
             return required("pyarrow.parquet", purpose="Reading a table").read_table(file)
         arrow = required("pyarrow.csv", purpose="Reading a table")
         parse = arrow.ParseOptions(delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
-        return arrow.read_csv(file, parse_options=parse)
+        convert = arrow.ConvertOptions(column_types=dict.fromkeys(texts, "string"))
+        return arrow.read_csv(file, parse_options=parse, convert_options=convert)
 
 
 def _read(file: Path, label: str, split: str, group: str, ids: str) -> tuple[Any, dict[str, NDArray[Any] | None]]:

@@ -278,7 +278,10 @@ def _load_own_rows(path: Path, recipe: Recipe, data_dir: Path | None) -> tuple[E
 def _join_tables(old: Path, new: Path, file: Path, options: Mapping[str, Any], split_of: Mapping[Any, str]) -> int:
     """Write the columns of both tables that the loader reads, with one of splits; how many rows are new."""
     arrow, parquet = (required(module, purpose="Reading a table") for module in ("pyarrow", "pyarrow.parquet"))
-    table, more = (read_table(path) for path in (old, new))
+    table = read_table(old)
+    more = read_table(
+        new, [field.name for field in table.schema if field.type in (arrow.string(), arrow.large_string())]
+    )
     if "text" in options:
         unread = set(table.column_names) - {options[what] for what in ("text", "label", "group", "ids")}
     else:
@@ -287,6 +290,13 @@ def _join_tables(old: Path, new: Path, file: Path, options: Mapping[str, Any], s
     ids, names = options["ids"], [name for name in table.column_names if name not in unread]
     if lacking := [name for name in names if name not in more.column_names]:
         raise ValueError(f"{new} must have the columns of {old.name}, got none called {', '.join(lacking)}; add them")
+    if twice := [name for name in names if more.column_names.count(name) > 1]:
+        raise ValueError(f"{new} must have columns of different names, got {twice[0]!r} twice; rename one")
+    if not more.num_rows:
+        raise ValueError(f"{new} must have rows, got none; add them")
+    labels = more.column(options["label"]).to_pylist()
+    if gaps := [row for row, label in enumerate(labels) if label is None or not str(label).strip()]:
+        raise ValueError(f"{new} must have a label in every row, got none in row {gaps[0]}; leave such rows out")
     try:
         more = more.select(names).cast(table.select(names).schema)
     except arrow.ArrowException as error:

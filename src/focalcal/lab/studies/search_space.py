@@ -25,6 +25,11 @@ class Range:
     grid: tuple[float, ...] = ()
     log: bool = False
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What a loss that takes the whole range takes."""
+        return self.low, self.high
+
     def clip(self, value: float) -> float:
         """The nearest number of the range."""
         return rounded(min(max(value, self.low), self.high))
@@ -54,6 +59,11 @@ class Choices:
     """A few values to choose from."""
 
     values: tuple[Any, ...]
+
+    @property
+    def ends(self) -> tuple[Any, ...]:
+        """All of them, since they have no order."""
+        return self.values
 
     def at(self, share: float) -> Any:
         """The value at a share in [0, 1) of the list."""

@@ -350,6 +350,9 @@ def _pairs(
             which = repr((objective.name, options))
             if which not in losses:
                 losses[which] = build_loss(objective.name, options)
+            for option, where in objective.search.items():
+                for value in where.ends:
+                    build_loss(objective.name, {**options, option: value})
             problem = pair_problem(setting.recipe, objective.name, losses[which])
         except (TypeError, ValueError) as error:
             problem = " ".join(str(error).split())

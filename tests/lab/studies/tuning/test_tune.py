@@ -150,6 +150,27 @@ def test_the_optimiser_is_searched_around_the_recipes_and_brier_decides(store):
     assert f"lr={searched[0].candidate.recipe.optimizer.lr:g}" in searched[0].candidate.name
 
 
+def test_the_recipes_own_cross_entropy_is_what_must_be_beaten_also_by_another_learning_rate(store):
+    class ByRate(NoisyNetworks):
+        """Better by as much as the learning rate is above the recipe's."""
+
+        def run(self, specs, *arguments):
+            for spec in specs:
+                share = base / spec.training["optimizer"]["lr"]
+                self.noise = lambda *_, share=share: min(share, 2.0)
+                super().run([spec], *arguments)
+
+    base = digits_recipe().optimizer.lr
+    result = tune(digits_recipe(), store, executor=ByRate(), objectives=("ce",), trials=6, seeds=2, learning_rate=True)
+    winner, baseline = result.winner, result.baseline
+    assert baseline.candidate.name == "ce"
+    assert winner.candidate.changed["lr"] > base
+    assert winner.differences(baseline, "nll").high < 0
+    assert result.sentence.startswith(f"Train with CrossEntropyLoss(), lr = {winner.candidate.changed['lr']:g}")
+    told = result.record()["finalists"]
+    assert {one["candidate"]: one["minus_cross_entropy"]["mean"] for one in told}[baseline.name] == 0
+
+
 def test_guesses_have_the_learning_rate_of_the_recipe(store):
     arguments = {"executor": NoisyNetworks(), "objectives": ("fcl",), "seeds": 1, "learning_rate": True}
     guesses = tune(digits_recipe(), store, trials=3, **arguments).trials

@@ -172,3 +172,12 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     refused = CliRunner().invoke(app, ["tune", "mine.toml", "--lr", "--store", "runs"])
     assert refused.exit_code == 2
     assert "--lr is for the search of a recipe" in refused.output
+    refused = CliRunner().invoke(app, ["tune", "mine.toml", "--sampler", "grid", "--store", "runs"])
+    assert "--sampler is for the search of a recipe" in refused.output
+
+
+@pytest.mark.parametrize("where", ['[1, "a"]', "{ low = -1, high = 2 }"])
+def test_values_that_the_loss_refuses_are_faults_of_the_file(where):
+    text = TEXT.partition("[[objectives]]")[0].replace('"mine"', '"focal"')
+    with pytest.raises(ValueError, match=r"objectives\[0\]\.name: gamma must be"):
+        parse_study(f'{text}[[objectives]]\nname = "focal"\nsearch = {{ gamma = {where} }}\n')

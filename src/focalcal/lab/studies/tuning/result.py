@@ -90,8 +90,12 @@ class TuneResult:
 
     @property
     def baseline(self) -> Finalist:
-        """Cross-entropy."""
-        return next(finalist for finalist in self.finalists if finalist.candidate.objective == "ce")
+        """Cross-entropy with the recipe as it is, which the search may have beaten at another learning rate."""
+        return next(
+            finalist
+            for finalist in self.finalists
+            if finalist.candidate.objective == "ce" and not finalist.candidate.changed
+        )
 
     @property
     def runner_up(self) -> Finalist | None:
@@ -115,8 +119,9 @@ class TuneResult:
                 f"Keep cross-entropy{with_temperature}: no candidate is shown to have a lower validation {criterion}."
             )
         gain = winner.differences(baseline, criterion, "test")
+        changed = "".join(f", {name} = {value:g}" for name, value in winner.candidate.changed.items())
         return (
-            f"Train with {self.paste}"
+            f"Train with {self.paste}{changed}"
             + (f" and use temperature {winner.temperature:.3g}" if winner.scaled else "")
             + f": test {criterion} {winner.mean(criterion, 'test'):.4g} instead of cross-entropy's "
             f"{baseline.mean(criterion, 'test'):.4g}{' with a temperature' if baseline.scaled else ''} "
