@@ -191,11 +191,24 @@ def test_candidates_that_fail_are_left_out(store):
         digits_recipe(), store, executor=NoisyNetworks(fail=("focal",)), objectives=("focal", "fcl"), trials=4, seeds=1
     )
     assert "focal" not in {trial.candidate.objective for trial in result.trials}
-    with pytest.raises(ValueError, match=r"cross-entropy must be trained first, and .* could not be") as refused:
+    with pytest.raises(ValueError, match="cross-entropy must be trained to a finite validation NLL") as refused:
         tune(digits_recipe(epochs=2), store, executor=NoisyNetworks(fail=("ce",)), trials=4)
     [command] = re.findall("`focalcal (.*)` says why", str(refused.value))
     told = CliRunner().invoke(app, shlex.split(command))
     assert told.exit_code == 0, told.output
+
+
+def test_cross_entropy_that_fails_with_a_later_seed_is_said(store):
+    class Unlucky(NoisyNetworks):
+        def run(self, specs, *arguments):
+            for spec in specs:
+                self.fail = ("ce",) if spec.seed == 1 else ()
+                super().run([spec], *arguments)
+
+    with pytest.raises(
+        ValueError, match=r"cross-entropy must be trained to a finite validation NLL, and a run of .* seed 1"
+    ):
+        tune(digits_recipe(), store, executor=Unlucky(), objectives=("fcl",), trials=3, seeds=2)
 
 
 @pytest.mark.parametrize(

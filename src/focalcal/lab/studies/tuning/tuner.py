@@ -116,6 +116,8 @@ def tune(
         feasible = sorted((trial for trial in tried if trial.feasible), key=lambda trial: trial.judgement.best(select))
         best = [trial.candidate for trial in feasible if trial.candidate != baseline][:finalists]
         repeated, interrupted = repeat(search, [baseline, *best], seeds, select)
+        if not interrupted and all(finalist.candidate != baseline for finalist in repeated):
+            raise ValueError(_without_baseline(search, baseline, *range(seeds)))
         epochs += chosen.epochs * len(repeated) * (seeds - 1)
     ranked = sorted(repeated, key=lambda finalist: finalist.mean(select))
     return TuneResult(tuple(tried), tuple(ranked), select, epochs, interrupted, search.sentences())
@@ -146,14 +148,12 @@ def _searched(
     """
     baseline = methods["ce"].candidate({})
     runs, interrupted = search.train([baseline], 0)
-    if not runs:
-        if interrupted:
-            return [], True
-        raise ValueError(
-            f"cross-entropy must be trained first, and {search.spec(baseline, 0).name} could not be; "
-            f"`focalcal runs failures --store {shlex.quote(str(search.store.path))}` says why"
-        )
-    [cross_entropy] = search.trials(runs)
+    if interrupted and not runs:
+        return [], True
+    first = search.trials(runs)
+    if not first:
+        raise ValueError(_without_baseline(search, baseline, 0))
+    cross_entropy = first[0]
     asked = dict.fromkeys([baseline, *_first_guesses(search, methods, cross_entropy)])
     if number is None:
         every = (method.candidates(*spaces, _EVERY_POINT, seed) for method in methods.values())
@@ -175,6 +175,14 @@ def _searched(
                 break
         asked |= dict.fromkeys(batch)
     return [trial.against(cross_entropy) for trial in tried], interrupted
+
+
+def _without_baseline(search: Search, baseline: TuneCandidate, *seeds: int) -> str:
+    names = ", ".join(search.spec(baseline, seed).name for seed in seeds)
+    return (
+        f"cross-entropy must be trained to a finite validation NLL, and a run of {names} was not; "
+        f"`focalcal runs failures --store {shlex.quote(str(search.store.path))}` says why"
+    )
 
 
 def _first_guesses(
