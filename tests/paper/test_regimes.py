@@ -44,6 +44,7 @@ def test_it_goes_on_from_its_records_as_if_it_had_not_stopped(regime, store):
     assert len(store.runs()) == before
 
 
+@pytest.mark.slow
 def test_tables_compare_the_same_seeds_at_the_chosen_rates(regime, store, monkeypatch):
     rows = []
     while train(regime, rows, store):

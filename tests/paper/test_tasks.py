@@ -81,6 +81,7 @@ def test_the_rule_keeps_cross_entropy_where_nothing_is_overconfident():
     assert 0 <= lams[1.6] < 100
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_bootstrap_covers_as_often_as_it_says():
     """Of 300 sets of 30 tasks with effects of their own, seeds and rows: 95 % intervals hold the truth of the tasks."""
     draws, held = np.random.default_rng(0), 0

@@ -161,6 +161,7 @@ def test_spline_finds_the_accuracy_of_each_confidence():
     np.testing.assert_allclose(fitted.predict_proba(probs=asked)[:, 0], [0.36, 0.49, 0.64, 0.81, 0.9025], atol=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.once
 @pytest.mark.skipif(torch.__version__ < "2.6", reason="torch exports no dynamic shapes to ONNX before 2.6")
 @pytest.mark.filterwarnings("ignore")
