@@ -23,6 +23,7 @@ from typing import Any
 LEAST = "import numpy, scipy.optimize, sklearn.base"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 os.environ |= ONE_THREAD
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
 
 import numpy as np  # noqa: E402
 
