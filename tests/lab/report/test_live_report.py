@@ -193,7 +193,7 @@ def test_an_open_page_follows_the_store_and_stays_as_the_reader_has_it(chrome, s
         assert page.evaluate("document.activeElement.dataset.name") == "fcl"
         add(store, CELLS[3])
         wait_until(page, "document.getElementById('live').classList.contains('ended')")
-        assert "the study has ended" in page.inner_text("#live-count")
+        wait_until(page, "document.getElementById('live-count').textContent.includes('the study has ended')")
         assert {address.rpartition("/")[0] + "/" for address in tab.asked} == {server.url}
         server.wait_for_pages()
     tab.context.close()
